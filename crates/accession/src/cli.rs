@@ -1,0 +1,59 @@
+//! The command line: what is common to all commands, and which commands there are.
+
+use crate::cmd;
+use crate::exit::{Exit, Failure};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Takes digital objects into an archive and keeps them.
+#[derive(Parser)]
+#[command(name = "accession", version, about, long_about = None, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of `accession` itself, before or after the subcommand.
+#[derive(Args, Clone, Debug)]
+pub struct Global {
+    /// The database: `sqlite:///path/to/file` or `postgres://…`
+    #[arg(
+        long,
+        global = true,
+        env = "ACCESSION_DATABASE",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    pub database: Option<String>,
+    /// The data directory (default: the platform's place for such data)
+    #[arg(long, global = true, env = "ACCESSION_DATA", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Print JSON for programs instead of tables for people
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// More about what is going on, on standard error (-v, -vv, -vvv)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Only errors on standard error, and no progress bars
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Print a completion script for your shell
+    Completions(cmd::completions::Args),
+    /// Write the manual pages into a directory
+    Man(cmd::man::Args),
+}
+
+impl Command {
+    pub fn run(self, global: &Global) -> Result<Exit, Failure> {
+        match self {
+            Command::Completions(args) => cmd::completions::run(args),
+            Command::Man(args) => cmd::man::run(args, global),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What an exit status means, everywhere in `accession`.
+//!
+//! | status | meaning |
+//! |---|---|
+//! | 0 | done; the answer is yes |
+//! | 1 | done; the answer is no: invalid, not found, some failed |
+//! | 2 | the request is wrong: usage, bad input, a refused action; nothing changed |
+//! | 3 | it could not be done: database, disk, network |
+//! | 130 | interrupted |
+
+use crate::cli::Global;
+use std::process::ExitCode;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Yes,
+    No,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        match exit {
+            Exit::Yes => ExitCode::SUCCESS,
+            Exit::No => ExitCode::from(1),
+        }
+    }
+}
+
+/// Why a command did not do what was asked: one line that says what, where and what to do next,
+/// and a stable code for programs.
+#[derive(Debug)]
+pub struct Failure {
+    pub status: u8,
+    pub code: &'static str,
+    pub message: String,
+}
+
+impl Failure {
+    /// The request is wrong; nothing was changed.
+    pub fn refused(code: &'static str, message: impl Into<String>) -> Failure {
+        Failure { status: 2, code, message: message.into() }
+    }
+
+    /// The request may be right, but something outside prevented it.
+    pub fn unable(code: &'static str, message: impl Into<String>) -> Failure {
+        Failure { status: 3, code, message: message.into() }
+    }
+
+    /// Prints the failure where the caller looks for it: JSON on standard output for programs
+    /// that asked for JSON, one line on standard error for people.
+    pub fn report(&self, global: &Global) -> ExitCode {
+        if global.json {
+            let line = serde_json::json!({"error": {"code": self.code, "message": self.message}});
+            // A closed pipe is the reader's choice; the exit status still tells.
+            let _ = crate::output::line(&line.to_string());
+        }
+        let red = anstyle::AnsiColor::Red.on_default().bold();
+        anstream::eprintln!(
+            "{red}error{red:#}: {} [{}]",
+            crate::output::printable(&self.message),
+            self.code
+        );
+        ExitCode::from(self.status)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        Failure::unable("io", error.to_string())
+    }
+}

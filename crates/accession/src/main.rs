@@ -1,0 +1,19 @@
+//! The binary `accession`: command line, configuration, start and stop.
+
+mod cli;
+mod cmd;
+mod exit;
+mod logs;
+mod output;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    logs::start(&cli.global);
+    match cli.command.run(&cli.global) {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report(&cli.global),
+    }
+}

@@ -1,0 +1,91 @@
+//! What people and programs see: tables and colours on a terminal, JSON when asked, progress bars
+//! on long work, and never a raw control character from an untrusted name.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+
+/// Writes one line to standard output; a reader that went away is an error the caller may ignore.
+pub fn line(text: &str) -> std::io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{text}")
+}
+
+/// Writes one JSON value as one line: what `--json` prints.
+pub fn json(value: &impl Serialize) -> std::io::Result<()> {
+    line(&serde_json::to_string(value).map_err(std::io::Error::other)?)
+}
+
+/// Prints a table; columns shrink to the terminal's width, and are left alone in a pipe.
+pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> std::io::Result<()> {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(headers.iter().map(|h| h.to_uppercase()));
+    if std::io::stdout().is_terminal() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    for row in rows {
+        table.add_row(row.iter().map(|cell| printable(cell)).collect::<Vec<_>>());
+    }
+    line(&table.trim_fmt())
+}
+
+/// Makes a name safe to show: control characters and the Unicode marks that reorder or hide text
+/// become visible escapes.
+pub fn printable(text: &str) -> String {
+    let hidden = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// A progress bar over bytes on standard error; hidden when that is not a terminal.
+pub fn bytes_bar(total: Option<u64>, what: &str) -> ProgressBar {
+    bar(
+        total,
+        what,
+        "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}",
+        "{msg} {spinner} {bytes} {bytes_per_sec}",
+    )
+}
+
+/// A progress bar over things counted one by one.
+pub fn count_bar(total: Option<u64>, what: &str) -> ProgressBar {
+    bar(
+        total,
+        what,
+        "{msg} {bar:30} {pos}/{len} {per_sec} {eta}",
+        "{msg} {spinner} {pos} {per_sec}",
+    )
+}
+
+fn bar(total: Option<u64>, what: &str, known: &str, unknown: &str) -> ProgressBar {
+    let target = ProgressDrawTarget::stderr_with_hz(8);
+    let bar = ProgressBar::with_draw_target(total, target);
+    let template = if total.is_some() { known } else { unknown };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.with_message(printable(what))
+}
+
+/// `1536` as `1.5 KiB`.
+pub fn size(bytes: u64) -> String {
+    indicatif::BinaryBytes(bytes).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_and_direction_marks_are_shown_not_obeyed() {
+        assert_eq!(printable("a\u{1b}[31mb\u{202e}c"), "a\\u{1b}[31mb\\u{202e}c");
+        assert_eq!(printable("plain ü 名"), "plain ü 名");
+    }
+}
