@@ -1,1 +1,18 @@
-//! queue
+#![doc = include_str!("../README.md")]
+
+mod catalog;
+mod codes;
+mod error;
+mod job;
+pub mod rules;
+pub mod subject;
+
+pub use catalog::{Catalog, Pipeline, PipelineSettings, Stage, StageSettings};
+pub use codes::{BatchState, State, Status};
+pub use error::{Error, Result};
+pub use job::*;
+
+use db::{Migration, migration};
+
+/// The schema of the queue.
+pub const MIGRATIONS: &[Migration] = &[migration!(1, "0001_queue")];

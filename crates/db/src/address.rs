@@ -1,0 +1,320 @@
+//! Where a database is: `sqlite:///path`, a plain path, or `postgres://…` as libpq users know it.
+
+use crate::error::{Error, Result};
+use percent_encoding::percent_decode_str;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use url::Url;
+
+#[derive(Clone)]
+pub enum Address {
+    Sqlite(PathBuf),
+    Postgres(Box<Server>),
+}
+
+/// A PostgreSQL server and how to talk to it.
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) config: postgres::Config,
+    pub(crate) tls: Tls,
+    pub(crate) root_certificate: Option<PathBuf>,
+    shown: String,
+}
+
+/// libpq's `sslmode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tls {
+    Disable,
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+impl Address {
+    /// Reads an address; what it does not say comes from libpq's environment variables
+    /// (`PGHOST`, `PGUSER`, `PGPASSWORD`, `PGPASSFILE`, `PGSSLMODE`, …).
+    pub fn parse(text: &str) -> Result<Address> {
+        let bad = |why: &str| Error::BadAddress(without_password(text), why.to_string());
+        if let Some(rest) = text.strip_prefix("sqlite:") {
+            let path = rest.strip_prefix("//").unwrap_or(rest);
+            let path =
+                percent_decode_str(path).decode_utf8().map_err(|_| bad("its path is not UTF-8"))?;
+            return match path.as_ref() {
+                "" | "/" => Err(bad("it names no file")),
+                path => Ok(Address::Sqlite(PathBuf::from(path))),
+            };
+        }
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Ok(Address::Postgres(Box::new(Server::parse(text, &|name| {
+                std::env::var(name).ok()
+            })?)));
+        }
+        Err(bad("it begins with neither sqlite: nor postgres:"))
+    }
+
+    pub fn sqlite(path: impl AsRef<Path>) -> Address {
+        Address::Sqlite(path.as_ref().to_path_buf())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Sqlite(path) => write!(f, "sqlite://{}", path.display()),
+            Address::Postgres(server) => write!(f, "{}", server.shown),
+        }
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Server {
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Server> {
+        let shown = without_password(text);
+        let bad = |why: String| Error::BadAddress(shown.clone(), why);
+        let mut url = Url::parse(text).map_err(|e| bad(e.to_string()))?;
+        let (mut mode, mut root, mut passfile) =
+            (environment("PGSSLMODE"), environment("PGSSLROOTCERT"), environment("PGPASSFILE"));
+        let mut kept = Vec::new();
+        for (name, value) in url.query_pairs() {
+            match name.as_ref() {
+                "sslmode" => mode = Some(value.into_owned()),
+                "sslrootcert" => root = Some(value.into_owned()),
+                "passfile" => passfile = Some(value.into_owned()),
+                _ => kept.push((name.into_owned(), value.into_owned())),
+            }
+        }
+        url.set_query(None);
+        if !kept.is_empty() {
+            url.query_pairs_mut().extend_pairs(kept);
+        }
+        let mut config: postgres::Config =
+            url.as_str().parse().map_err(|e: postgres::Error| bad(e.to_string()))?;
+        fill_from_environment(&mut config, environment).map_err(bad)?;
+        if config.get_password().is_none()
+            && let Some(password) = password_from_file(&config, passfile, environment)
+        {
+            config.password(password);
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(Duration::from_secs(5));
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("accession");
+        }
+        let tls = parse_tls(mode.as_deref().unwrap_or("prefer")).map_err(bad)?;
+        config.ssl_mode(match tls {
+            Tls::Disable => postgres::config::SslMode::Disable,
+            Tls::Prefer => postgres::config::SslMode::Prefer,
+            _ => postgres::config::SslMode::Require,
+        });
+        Ok(Server { config, tls, root_certificate: root.map(PathBuf::from), shown })
+    }
+}
+
+fn fill_from_environment(
+    config: &mut postgres::Config,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<(), String> {
+    if config.get_hosts().is_empty() {
+        config.host(environment("PGHOST").as_deref().unwrap_or("localhost"));
+    }
+    if config.get_ports().is_empty()
+        && let Some(port) = environment("PGPORT")
+    {
+        config.port(port.parse().map_err(|_| format!("PGPORT is `{port}`, which is not a port"))?);
+    }
+    if config.get_user().is_none() {
+        let user = environment("PGUSER")
+            .or_else(|| environment("USER"))
+            .unwrap_or_else(|| "postgres".to_string());
+        config.user(&user);
+    }
+    if config.get_dbname().is_none()
+        && let Some(name) = environment("PGDATABASE")
+    {
+        config.dbname(&name);
+    }
+    if config.get_password().is_none()
+        && let Some(password) = environment("PGPASSWORD")
+    {
+        config.password(password);
+    }
+    Ok(())
+}
+
+/// Looks the password up in libpq's password file: `host:port:database:user:password`, `*` for any.
+fn password_from_file(
+    config: &postgres::Config,
+    passfile: Option<String>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let path = passfile
+        .map(PathBuf::from)
+        .or_else(|| environment("HOME").map(|h| Path::new(&h).join(".pgpass")))?;
+    let mode = std::fs::metadata(&path).ok()?.permissions().mode();
+    if mode & 0o077 != 0 {
+        tracing::warn!(file = %path.display(), "password file ignored: others can read it; run chmod 600 on it");
+        return None;
+    }
+    let host = match config.get_hosts().first() {
+        Some(postgres::config::Host::Tcp(host)) => host.clone(),
+        _ => "localhost".to_string(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
+    let user = config.get_user().unwrap_or_default();
+    let wanted = [&host, &port, config.get_dbname().unwrap_or(user), user];
+    let text = std::fs::read_to_string(&path).ok()?;
+    text.lines().filter(|l| !l.starts_with('#')).find_map(|line| {
+        let fields = split_passfile_line(line);
+        let fits = fields.len() == 5
+            && fields.iter().zip(wanted).all(|(field, want)| field == "*" || field == want);
+        fits.then(|| fields[4].clone())
+    })
+}
+
+/// Splits at colons; a backslash takes the next character as it is.
+fn split_passfile_line(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut characters = line.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            ':' if fields.len() < 5 => fields.push(String::new()),
+            '\\' => fields.last_mut().into_iter().for_each(|f| f.extend(characters.next())),
+            c => fields.last_mut().into_iter().for_each(|f| f.push(c)),
+        }
+    }
+    fields
+}
+
+fn parse_tls(mode: &str) -> Result<Tls, String> {
+    match mode {
+        "disable" => Ok(Tls::Disable),
+        "allow" | "prefer" => Ok(Tls::Prefer),
+        "require" => Ok(Tls::Require),
+        "verify-ca" => Ok(Tls::VerifyCa),
+        "verify-full" => Ok(Tls::VerifyFull),
+        other => Err(format!(
+            "sslmode `{other}` is none of disable, allow, prefer, require, verify-ca, verify-full"
+        )),
+    }
+}
+
+/// The address as it may be shown: a password, in the authority or in the query, becomes `***`.
+fn without_password(text: &str) -> String {
+    let Ok(mut url) = Url::parse(text) else {
+        // What cannot be parsed might hold a password anywhere before the last `@`.
+        return match text.rsplit_once('@') {
+            Some((before, after)) => format!(
+                "{}***@{after}",
+                before.split_once("://").map_or(String::new(), |(s, _)| format!("{s}://"))
+            ),
+            None => text.to_string(),
+        };
+    };
+    if url.password().is_some() && url.set_password(Some("***")).is_err() {
+        return format!("{}:***", url.scheme());
+    }
+    if url.query().is_some() {
+        let pairs: Vec<(String, String)> = url
+            .query_pairs()
+            .map(|(n, v)| match n.as_ref() {
+                "password" => (n.into_owned(), "***".to_string()),
+                _ => (n.into_owned(), v.into_owned()),
+            })
+            .collect();
+        url.query_pairs_mut().clear().extend_pairs(pairs);
+    }
+    url.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(text: &str, environment: &[(&str, &str)]) -> Result<Server> {
+        let owned: Vec<(String, String)> =
+            environment.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect();
+        Server::parse(text, &move |name| {
+            owned.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone())
+        })
+    }
+
+    #[test]
+    fn sqlite_addresses_are_paths() {
+        assert_eq!(
+            Address::parse("sqlite:///var/lib/a.db").unwrap().to_string(),
+            "sqlite:///var/lib/a.db"
+        );
+        assert_eq!(Address::parse("sqlite:a%20b.db").unwrap().to_string(), "sqlite://a b.db");
+        assert!(Address::parse("sqlite://").is_err());
+        assert!(Address::parse("mysql://x").unwrap_err().to_string().contains("neither"));
+    }
+
+    #[test]
+    fn passwords_are_never_shown() {
+        for text in [
+            "postgres://ann:s3cret@db/x",
+            "postgres://db/x?user=ann&password=s3cret",
+            "postgres://ann:s3cret@db:notaport/x",
+            "postgres://ann:s3cret@db/x?sslmode=perhaps",
+        ] {
+            let shown = match server(text, &[]) {
+                Ok(s) => s.shown,
+                Err(e) => e.to_string(),
+            };
+            assert!(!shown.contains("s3cret"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_the_address_leaves_out_comes_from_the_environment() {
+        let s = server(
+            "postgres:///x",
+            &[("PGHOST", "h"), ("PGPORT", "99"), ("PGUSER", "u"), ("PGPASSWORD", "p")],
+        )
+        .unwrap();
+        assert_eq!(s.config.get_hosts(), [postgres::config::Host::Tcp("h".into())]);
+        assert_eq!(
+            (s.config.get_ports(), s.config.get_user(), s.config.get_password()),
+            (&[99][..], Some("u"), Some(&b"p"[..]))
+        );
+    }
+
+    #[test]
+    fn sslmode_is_read_as_libpq_does() {
+        assert_eq!(server("postgres://h/x?sslmode=verify-full", &[]).unwrap().tls, Tls::VerifyFull);
+        assert_eq!(
+            server("postgres://h/x", &[("PGSSLMODE", "require")]).unwrap().tls,
+            Tls::Require
+        );
+        assert_eq!(server("postgres://h/x", &[]).unwrap().tls, Tls::Prefer);
+    }
+
+    #[test]
+    fn a_password_file_is_searched_by_host_port_database_and_user() {
+        use std::os::unix::fs::PermissionsExt;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "# c\nother:*:*:*:no\nh:5432:x:u:pa\\:ss\n").unwrap();
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o600)).unwrap();
+        let text = format!("postgres://u@h/x?passfile={}", file.path().display());
+        assert_eq!(server(&text, &[]).unwrap().config.get_password(), Some(&b"pa:ss"[..]));
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(
+            server(&text, &[]).unwrap().config.get_password(),
+            None,
+            "a readable file is ignored"
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! What can go wrong with a database, in classes a caller can act on.
+
+/// A database error. Messages never contain a password.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "the database is busy: {0}; try again, or look for a process that has been stopped while it was writing"
+    )]
+    Busy(String),
+    #[error("no space left for the database {0}; make room, and work goes on by itself")]
+    NoSpace(String),
+    #[error("the database {0} cannot be reached: {1}")]
+    Unavailable(String, String),
+    #[error("the database {0} cannot be opened: {1}")]
+    CannotOpen(String, String),
+    #[error("the database {0} is read-only; check its permissions and those of its directory")]
+    ReadOnly(String),
+    #[error(
+        "the database {0} has schema version {1}, and this program knows versions up to {2}; use the newer program that wrote it"
+    )]
+    TooNew(String, i64, i64),
+    #[error("{0} is not a database of this program: {1}")]
+    NotOurs(String, String),
+    #[error(
+        "`{0}` is not a database address: {1}; write sqlite:///path/to/file or postgres://user@host/name"
+    )]
+    BadAddress(String, String),
+    /// Another transaction won; the engine runs the closure again.
+    #[error("a concurrent transaction collided with this one: {0}")]
+    Collision(String),
+    /// A rule of the schema refused a row.
+    #[error("the database refused it: {0}")]
+    Constraint(String),
+    #[error("the outcome of a commit is unknown: {0}")]
+    UnknownOutcome(String),
+    #[error("a database closure panicked: {0}")]
+    Panic(String),
+    #[error("the database is closed")]
+    Closed,
+    #[error("database error in {0}: {1}")]
+    Other(String, String),
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// True where waiting may help: the caller's own state is still right and nothing was done.
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Error::Busy(_) | Error::NoSpace(_) | Error::Unavailable(..) | Error::Collision(_)
+        )
+    }
+
+    pub(crate) fn from_sqlite(context: &str, error: rusqlite::Error) -> Error {
+        use rusqlite::ErrorCode as Code;
+        let text = error.to_string();
+        match error.sqlite_error_code() {
+            Some(Code::DatabaseBusy | Code::DatabaseLocked) => Error::Busy(text),
+            Some(Code::DiskFull) => Error::NoSpace(context.to_string()),
+            Some(Code::ReadOnly) => Error::ReadOnly(context.to_string()),
+            Some(Code::CannotOpen) => Error::CannotOpen(context.to_string(), text),
+            Some(Code::NotADatabase | Code::DatabaseCorrupt) => {
+                Error::NotOurs(context.to_string(), text)
+            }
+            Some(Code::ConstraintViolation) => Error::Constraint(text),
+            _ => Error::Other(context.to_string(), text),
+        }
+    }
+
+    pub(crate) fn from_postgres(context: &str, error: postgres::Error) -> Error {
+        let Some(db) = error.as_db_error() else {
+            // Everything that is not an answer of the server is a broken or closed connection.
+            let text = source_text(&error);
+            return match error.is_closed()
+                || std::error::Error::source(&error).is_some_and(|s| s.is::<std::io::Error>())
+            {
+                true => Error::Unavailable(context.to_string(), text),
+                false => Error::Other(context.to_string(), text),
+            };
+        };
+        let text = db.message().to_string();
+        match db.code().code() {
+            // Serialisation failure, deadlock, lock timeout, and a unique index that a concurrent
+            // transaction filled first: running the closure again sees what the other one did.
+            "40001" | "40P01" | "55P03" | "23505" => Error::Collision(text),
+            "23502" | "23503" | "23514" => Error::Constraint(text),
+            "53100" => Error::NoSpace(context.to_string()),
+            "25006" => Error::ReadOnly(context.to_string()),
+            "57P01" | "57P02" | "57P03" | "53300" => Error::Unavailable(context.to_string(), text),
+            code if code.starts_with("08") => Error::Unavailable(context.to_string(), text),
+            "28000" | "28P01" | "3D000" => Error::CannotOpen(context.to_string(), text),
+            code => Error::Other(context.to_string(), format!("{text} ({code})")),
+        }
+    }
+}
+
+/// The error with its causes, since the outermost text alone ("error connecting") says little.
+fn source_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,45 @@
+//! A database in memory, run from the caller's own thread: what simulators use.
+
+use crate::clock::Micros;
+use crate::error::{Error, Result};
+use crate::migrate::{self, Migration};
+use crate::sqlite::{Rewrite, SqliteConnection};
+use crate::tx::{Inner, Tx};
+
+pub struct Memory {
+    connection: SqliteConnection,
+}
+
+impl Memory {
+    /// `rewrites` change statements, to prove that a test notices.
+    pub fn open(migrations: &[Migration], rewrites: Vec<Rewrite>) -> Result<Memory> {
+        let connection = SqliteConnection::in_memory(rewrites)?;
+        migrate::run(&mut Tx::new(Inner::Sqlite(&connection), 0), "in memory", migrations)?;
+        Ok(Memory { connection })
+    }
+
+    /// Runs `work` at the time `now` and commits it, or rolls it back if it fails.
+    pub fn write<T, E: From<Error>>(
+        &mut self,
+        now: Micros,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.connection.raw("BEGIN")?;
+        let result = work(&mut Tx::new(Inner::Sqlite(&self.connection), now));
+        self.connection.raw(if result.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        result
+    }
+
+    /// Runs `work` and then loses it, as a crash before COMMIT does.
+    pub fn crash<T, E: From<Error>>(
+        &mut self,
+        now: Micros,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<(), E> {
+        self.connection.raw("BEGIN")?;
+        // Whatever the closure says is lost with the process it ran in.
+        let _ = work(&mut Tx::new(Inner::Sqlite(&self.connection), now));
+        self.connection.raw("ROLLBACK")?;
+        Ok(())
+    }
+}

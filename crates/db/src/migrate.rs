@@ -1,0 +1,68 @@
+//! Numbered, forward-only changes to the schema, run at start inside one transaction under a lock.
+
+use crate::error::{Error, Result};
+use crate::statement::Statement;
+use crate::tx::{Engine, Tx};
+
+/// One step of the schema. Numbers start at 1 and have no gaps.
+#[derive(Debug, Clone, Copy)]
+pub struct Migration {
+    pub number: i64,
+    pub name: &'static str,
+    pub sqlite: &'static str,
+    pub postgres: &'static str,
+}
+
+/// `migration!(1, "queue")` is `src/migrations/0001_queue.{sqlite,postgres}.sql`.
+#[macro_export]
+macro_rules! migration {
+    ($number:literal, $name:literal) => {
+        $crate::Migration {
+            number: $number,
+            name: $name,
+            sqlite: include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/src/migrations/",
+                $name,
+                ".sqlite.sql"
+            )),
+            postgres: include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/src/migrations/",
+                $name,
+                ".postgres.sql"
+            )),
+        }
+    };
+}
+
+const NEWEST: Statement = statement!("sql/newest_schema");
+const RECORD: Statement = statement!("sql/record_schema");
+
+/// The caller holds the engine's lock and commits.
+pub(crate) fn run(tx: &mut Tx<'_>, shown: &str, migrations: &[Migration]) -> Result<()> {
+    tx.raw("create table if not exists schema_versions (version bigint primary key, name text not null, applied_at bigint not null)")?;
+    if tx.engine() == Engine::Sqlite {
+        tx.raw("create table if not exists counters (name text primary key, value integer not null) without rowid")?;
+    }
+    let (newest,): (i64,) = tx.one(&NEWEST, &[])?;
+    let known = migrations.last().map_or(0, |m| m.number);
+    if newest > known {
+        return Err(Error::TooNew(shown.to_string(), newest, known));
+    }
+    for migration in migrations.iter().filter(|m| m.number > newest) {
+        tx.raw(match tx.engine() {
+            Engine::Sqlite => migration.sqlite,
+            Engine::Postgres => migration.postgres,
+        })?;
+        let now = tx.now();
+        tx.execute(&RECORD, &params![migration.number, migration.name, now])?;
+        tracing::info!(
+            database = shown,
+            version = migration.number,
+            name = migration.name,
+            "schema migrated"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! A PostgreSQL connection: its settings, and statements prepared once and run by name.
+
+use crate::address::Server;
+use crate::clock::Micros;
+use crate::error::{Error, Result};
+use crate::postgres::{Attempt, tls};
+use crate::row::Row;
+use crate::statement::Statement;
+use postgres::types::ToSql;
+use postgres::{Client, SimpleQueryMessage};
+use std::collections::HashMap;
+
+/// READ COMMITTED and synchronous commits whatever the server's defaults. A process that is
+/// stopped in mid-transaction loses its transaction rather than blocking everyone else.
+const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SET synchronous_commit = on; \
+     SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '10s'; SET jit = off; \
+     SET client_min_messages = warning";
+
+const OLDEST_VERSION: i32 = 130_000;
+
+pub(crate) struct PostgresConnection {
+    client: Client,
+    statements: HashMap<&'static str, postgres::Statement>,
+    shown: String,
+}
+
+impl PostgresConnection {
+    pub fn open(server: &Server) -> Result<PostgresConnection> {
+        let shown = server.shown().to_string();
+        let connected = match tls::connector(server)? {
+            None => server.config.connect(postgres::NoTls),
+            Some(connector) => server.config.connect(connector),
+        };
+        let client = connected.map_err(|e| match Error::from_postgres(&shown, e) {
+            // Nothing but the server's own refusal is final before a connection stands.
+            Error::Other(context, text) => Error::Unavailable(context, text),
+            error => error,
+        })?;
+        let mut connection = PostgresConnection { client, statements: HashMap::new(), shown };
+        connection.raw(SETTINGS)?;
+        connection.check_version()?;
+        Ok(connection)
+    }
+
+    fn check_version(&mut self) -> Result<()> {
+        let version = self.simple("SHOW server_version_num")?.unwrap_or_default();
+        match version.parse::<i32>() {
+            Ok(number) if number >= OLDEST_VERSION => Ok(()),
+            _ => Err(Error::CannotOpen(
+                self.shown.clone(),
+                format!("PostgreSQL 13 or newer is needed, and this is {version}"),
+            )),
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Opens a transaction and asks for the server's clock in the same round trip.
+    pub fn begin(&mut self, read_only: bool) -> Result<Micros> {
+        const NOW: &str = "SELECT cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)";
+        let mode = if read_only { "ISOLATION LEVEL REPEATABLE READ READ ONLY" } else { "" };
+        let now = self.simple(&format!("BEGIN {mode}; {NOW}"))?;
+        now.and_then(|n| n.parse().ok()).ok_or_else(|| {
+            Error::Other(self.shown.clone(), "the server's clock could not be read".to_string())
+        })
+    }
+
+    pub fn commit(&mut self, wakes: Vec<i64>) -> Attempt {
+        // Noted before COMMIT is sent; without it, a lost answer could not be looked up.
+        let transaction = match self.simple("SELECT pg_current_xact_id_if_assigned()") {
+            Ok(transaction) => transaction,
+            Err(error) => return Attempt::Lost(error.to_string()),
+        };
+        match (self.raw("COMMIT"), transaction) {
+            (Ok(()), _) => Attempt::Committed(wakes),
+            (Err(Error::Collision(why)), _) => Attempt::Collided(why),
+            (Err(Error::Unavailable(..)), Some(transaction)) => {
+                Attempt::Unknown(transaction, wakes)
+            }
+            // Nothing had been written, so nothing can have been lost.
+            (Err(Error::Unavailable(_, why)), None) => Attempt::Lost(why),
+            (Err(error), _) => Attempt::Refused(Err(error)),
+        }
+    }
+
+    pub fn roll_back(&mut self) {
+        // Fails only with the connection, and then the server rolls back.
+        let _ = self.raw("ROLLBACK");
+    }
+
+    pub fn transaction_status(&mut self, transaction: &str) -> Result<Option<String>> {
+        // The id came from the server as digits; nothing else is let through.
+        let digits: String = transaction.chars().filter(char::is_ascii_digit).collect();
+        self.simple(&format!("SELECT pg_xact_status('{digits}'::xid8)"))
+    }
+
+    /// Runs text and returns the first column of its last row.
+    pub fn simple(&mut self, sql: &str) -> Result<Option<String>> {
+        let messages =
+            self.client.simple_query(sql).map_err(|e| Error::from_postgres(&self.shown, e))?;
+        Ok(messages
+            .iter()
+            .rev()
+            .find_map(|message| match message {
+                SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_string)),
+                _ => None,
+            })
+            .flatten())
+    }
+
+    pub fn raw(&mut self, sql: &str) -> Result<()> {
+        self.client.batch_execute(sql).map_err(|e| Error::from_postgres(&self.shown, e))
+    }
+
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    fn prepared(&mut self, statement: &Statement) -> Result<postgres::Statement> {
+        if let Some(prepared) = self.statements.get(statement.name) {
+            return Ok(prepared.clone());
+        }
+        let prepared =
+            self.client.prepare(statement.postgres).map_err(|e| self.named(statement, e))?;
+        self.statements.insert(statement.name, prepared.clone());
+        Ok(prepared)
+    }
+
+    pub fn execute(
+        &mut self,
+        statement: &Statement,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<u64> {
+        let prepared = self.prepared(statement)?;
+        self.client.execute(&prepared, params).map_err(|e| self.named(statement, e))
+    }
+
+    pub fn query(
+        &mut self,
+        statement: &Statement,
+        params: &[&(dyn ToSql + Sync)],
+        keep: &mut dyn FnMut(&Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let prepared = self.prepared(statement)?;
+        let rows = self.client.query(&prepared, params).map_err(|e| self.named(statement, e))?;
+        rows.iter().try_for_each(|row| keep(&Row::Postgres(row)))
+    }
+
+    fn named(&self, statement: &Statement, error: postgres::Error) -> Error {
+        match Error::from_postgres(&self.shown, error) {
+            Error::Other(_, text) => Error::Other(statement.name.to_string(), text),
+            Error::Constraint(text) => Error::Constraint(format!("{text} in {}", statement.name)),
+            error => error,
+        }
+    }
+}

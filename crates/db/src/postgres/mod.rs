@@ -1,0 +1,236 @@
+//! PostgreSQL: a fixed set of threads with a connection each. Collisions run the closure again, a
+//! lost server is waited for, and a COMMIT whose answer was lost is looked up, never repeated.
+
+mod connection;
+mod news;
+mod tls;
+
+pub(crate) use connection::PostgresConnection;
+
+use crate::address::Server;
+use crate::error::{Error, Result};
+use crate::migrate;
+use crate::operation::{Inbox, Lane, Operation};
+use crate::tx::{Failure, Inner, Tx};
+use crate::wakes::Wakes;
+use crate::{Migration, Options};
+use news::News;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The advisory lock that migrations run under ("ACCN").
+const MIGRATION_LOCK: i64 = 0x4143_434e;
+const NAP_SHORTEST: Duration = Duration::from_millis(20);
+const NAP_LONGEST: Duration = Duration::from_secs(1);
+
+pub(crate) struct PostgresEngine {
+    inbox: Arc<Inbox>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl PostgresEngine {
+    pub fn open(
+        server: &Server,
+        migrations: &[Migration],
+        options: &Options,
+        wakes: &Arc<Wakes>,
+    ) -> Result<PostgresEngine> {
+        let mut first = Some(prepare(server, migrations, options)?);
+        let inbox = Arc::new(Inbox::new(options.waiting_max));
+        let news = Arc::new(News::start(server.clone(), wakes.clone())?);
+        let mut threads = Vec::new();
+        for _ in 0..options.connections.max(1) {
+            let mut worker = Worker {
+                server: server.clone(),
+                options: options.clone(),
+                connection: first.take(),
+                wakes: wakes.clone(),
+                news: news.clone(),
+            };
+            let inbox = inbox.clone();
+            let thread =
+                std::thread::Builder::new().name("db-postgres".to_string()).spawn(move || {
+                    while let Some(operation) = inbox.take() {
+                        worker.serve(operation);
+                    }
+                });
+            threads.push(thread.map_err(|e| {
+                Error::Other("starting a database thread".to_string(), e.to_string())
+            })?);
+        }
+        Ok(PostgresEngine { inbox, threads })
+    }
+
+    pub fn submit(&self, operation: Box<dyn Operation>, lane: Option<Lane>) {
+        self.inbox.push(operation, lane.unwrap_or(Lane::Normal));
+    }
+}
+
+impl Drop for PostgresEngine {
+    fn drop(&mut self) {
+        self.inbox.close();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has answered nobody; there is nothing left to save here.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Connects, and brings the schema up to date while no other process does.
+fn prepare(
+    server: &Server,
+    migrations: &[Migration],
+    options: &Options,
+) -> Result<PostgresConnection> {
+    let mut connection = PostgresConnection::open(server)?;
+    let now = connection.begin(false)?;
+    connection.raw(&format!(
+        "SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"
+    ))?;
+    let now = options.clock.injected().unwrap_or(now);
+    migrate::run(&mut Tx::new(Inner::Postgres(&mut connection), now), server.shown(), migrations)?;
+    connection.raw("COMMIT")?;
+    Ok(connection)
+}
+
+struct Worker {
+    server: Server,
+    options: Options,
+    connection: Option<PostgresConnection>,
+    wakes: Arc<Wakes>,
+    news: Arc<News>,
+}
+
+/// How one run of a closure ended.
+pub(crate) enum Attempt {
+    Committed(Vec<i64>),
+    /// Rolled back; Ok leaves the closure's own result, Err replaces it.
+    Refused(Result<()>),
+    /// Another transaction was in the way; nothing was done.
+    Collided(String),
+    /// The server went away; nothing was done.
+    Lost(String),
+    /// COMMIT was sent and the server went away: this transaction may have been committed.
+    Unknown(String, Vec<i64>),
+}
+
+impl Worker {
+    /// Runs one closure until it has an answer.
+    fn serve(&mut self, mut operation: Box<dyn Operation>) {
+        let deadline = operation.asked_at() + self.options.patience;
+        let mut nap = NAP_SHORTEST;
+        while operation.wanted() {
+            let attempt = match self.connected() {
+                Ok(()) => self.attempt(&mut *operation),
+                Err(Error::Unavailable(_, why)) => Attempt::Lost(why),
+                Err(error) => Attempt::Refused(Err(error)),
+            };
+            let error = match attempt {
+                Attempt::Committed(wakes) => return self.committed(operation, &wakes),
+                Attempt::Refused(verdict) => return operation.answer(verdict),
+                Attempt::Collided(why) => {
+                    Error::Busy(format!("other transactions kept colliding: {why}"))
+                }
+                Attempt::Lost(why) => {
+                    self.connection = None;
+                    Error::Unavailable(self.server.shown().to_string(), why)
+                }
+                Attempt::Unknown(transaction, wakes) => {
+                    self.connection = None;
+                    match self.was_committed(&transaction) {
+                        Ok(true) => return self.committed(operation, &wakes),
+                        Ok(false) => Error::Unavailable(
+                            self.server.shown().to_string(),
+                            "it went away".to_string(),
+                        ),
+                        Err(error) => return operation.answer(Err(error)),
+                    }
+                }
+            };
+            if Instant::now() + nap > deadline {
+                return operation.answer(Err(error));
+            }
+            // Jitter keeps colliding processes from colliding again in step.
+            std::thread::sleep(nap.mul_f64(rand::random_range(0.2..1.0)));
+            nap = (nap * 2).min(NAP_LONGEST);
+        }
+    }
+
+    fn connected(&mut self) -> Result<()> {
+        if self.connection.as_ref().is_none_or(PostgresConnection::is_closed) {
+            self.connection = Some(PostgresConnection::open(&self.server)?);
+        }
+        Ok(())
+    }
+
+    fn attempt(&mut self, operation: &mut dyn Operation) -> Attempt {
+        let Some(connection) = self.connection.as_mut() else {
+            return Attempt::Lost("not connected".to_string());
+        };
+        let now = match connection.begin(operation.reads()) {
+            Ok(now) => self.options.clock.injected().unwrap_or(now),
+            Err(error) => return Attempt::Lost(error.to_string()),
+        };
+        let mut tx = Tx::new(Inner::Postgres(connection), now);
+        let good = operation.run(&mut tx);
+        let (failure, wakes) = (tx.failure, std::mem::take(&mut tx.wakes));
+        match (good, failure) {
+            (true, None) => connection.commit(wakes),
+            (_, Some(Failure::Unavailable)) => Attempt::Lost("the connection broke".to_string()),
+            (_, Some(Failure::Collision)) => {
+                connection.roll_back();
+                Attempt::Collided("see the server's log".to_string())
+            }
+            (true, Some(Failure::Final)) => {
+                connection.roll_back();
+                let why = "it ignored a failed statement".to_string();
+                Attempt::Refused(Err(Error::Other("a closure".to_string(), why)))
+            }
+            (false, _) => {
+                connection.roll_back();
+                Attempt::Refused(Ok(()))
+            }
+        }
+    }
+
+    fn committed(&self, operation: Box<dyn Operation>, wakes: &[i64]) {
+        operation.answer(Ok(()));
+        if !wakes.is_empty() {
+            self.wakes.ring(wakes);
+            self.news.send(wakes);
+        }
+    }
+
+    /// Asks the server what became of a transaction whose COMMIT it did not answer.
+    fn was_committed(&mut self, transaction: &str) -> Result<bool> {
+        let asked = Instant::now();
+        let mut nap = NAP_SHORTEST;
+        loop {
+            let status = self.connected().and_then(|()| match self.connection.as_mut() {
+                Some(connection) => connection.transaction_status(transaction),
+                None => Err(Error::Closed),
+            });
+            match status.as_ref().map(|s| s.as_deref()) {
+                Ok(Some("committed")) => return Ok(true),
+                Ok(Some("aborted")) => return Ok(false),
+                // Still in progress: the old server process has not noticed yet.
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    return Err(Error::UnknownOutcome(format!(
+                        "the server has forgotten transaction {transaction}; look whether what you asked for is there"
+                    )));
+                }
+                Err(_) => self.connection = None,
+            }
+            if asked.elapsed() > self.options.patience.max(Duration::from_secs(1)) * 4 {
+                return Err(Error::UnknownOutcome(format!(
+                    "{} went away during a commit and has not come back; look whether what you asked for is there once it is",
+                    self.server.shown()
+                )));
+            }
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(NAP_LONGEST);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Wake-ups between processes by LISTEN and NOTIFY, on connections of their own: NOTIFY inside a
+//! working transaction would make all commits queue behind one lock.
+
+use crate::address::Server;
+use crate::error::{Error, Result};
+use crate::postgres::PostgresConnection;
+use crate::wakes::Wakes;
+use postgres::fallible_iterator::FallibleIterator;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+const CHANNEL: &str = "accession_wake";
+/// NOTIFY refuses payloads of 8,000 bytes; past this many topics the news is "all".
+const TOPICS_MAX: usize = 200;
+
+#[derive(Default)]
+struct Outbox {
+    topics: BTreeSet<i64>,
+    closed: bool,
+}
+
+pub(super) struct News {
+    outbox: Arc<(Mutex<Outbox>, Condvar)>,
+}
+
+impl News {
+    pub fn start(server: Server, wakes: Arc<Wakes>) -> Result<News> {
+        let outbox: Arc<(Mutex<Outbox>, Condvar)> = Arc::default();
+        let tag = format!("{:016x}", rand::random::<u64>());
+        let (sending, tag_of_mine, server_of_mine) = (outbox.clone(), tag.clone(), server.clone());
+        spawn("db-notify", move || send_loop(&server_of_mine, &sending, &tag_of_mine))?;
+        let wakes = Arc::downgrade(&wakes);
+        drop(spawn("db-listen", move || listen_loop(&server, &wakes, &tag))?);
+        Ok(News { outbox })
+    }
+
+    /// Hands topics over; those that come close together are sent together.
+    pub fn send(&self, topics: &[i64]) {
+        let (state, arrived) = &*self.outbox;
+        state.lock().unwrap_or_else(PoisonError::into_inner).topics.extend(topics);
+        arrived.notify_one();
+    }
+}
+
+impl Drop for News {
+    fn drop(&mut self) {
+        let (state, arrived) = &*self.outbox;
+        state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        arrived.notify_one();
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<std::thread::JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name(name.to_string())
+        .spawn(body)
+        .map_err(|e| Error::Other("starting a database thread".to_string(), e.to_string()))
+}
+
+fn send_loop(server: &Server, outbox: &(Mutex<Outbox>, Condvar), tag: &str) {
+    let (state, arrived) = outbox;
+    let mut connection: Option<PostgresConnection> = None;
+    loop {
+        let mut waiting = state.lock().unwrap_or_else(PoisonError::into_inner);
+        while waiting.topics.is_empty() && !waiting.closed {
+            waiting = arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        if waiting.topics.is_empty() {
+            return;
+        }
+        let topics = std::mem::take(&mut waiting.topics);
+        drop(waiting);
+        let list = match topics.len() {
+            0..=TOPICS_MAX => topics.iter().map(i64::to_string).collect::<Vec<_>>().join(","),
+            _ => "all".to_string(),
+        };
+        // A lost wake-up costs one polling interval, no more; so one try on a fresh connection.
+        if connection.as_ref().is_none_or(PostgresConnection::is_closed) {
+            connection = PostgresConnection::open(server).ok();
+            // Nothing is lost with a notification, so it need not wait for the disk.
+            connection.as_mut().map(|c| c.raw("SET synchronous_commit = off"));
+        }
+        if let Some(sender) = connection.as_mut()
+            && let Err(error) = sender.raw(&format!("NOTIFY {CHANNEL}, '{tag}:{list}'"))
+        {
+            tracing::debug!(%error, "a wake-up was not sent; others find the work by polling");
+            connection = None;
+        }
+    }
+}
+
+fn listen_loop(server: &Server, wakes: &Weak<Wakes>, tag: &str) {
+    while wakes.strong_count() > 0 {
+        if let Ok(mut connection) = PostgresConnection::open(server)
+            && connection.raw(&format!("LISTEN {CHANNEL}")).is_ok()
+        {
+            // What was said while nobody listened is not known.
+            if let Some(wakes) = wakes.upgrade() {
+                wakes.ring_all();
+            }
+            listen(&mut connection, wakes, tag);
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// Passes notifications on until the connection breaks or the database is closed.
+fn listen(connection: &mut PostgresConnection, wakes: &Weak<Wakes>, tag: &str) {
+    let client = connection.client();
+    while !client.is_closed() {
+        let mut notifications = client.notifications();
+        let mut arrived = notifications.timeout_iter(Duration::from_secs(1));
+        while let Ok(Some(notification)) = arrived.next() {
+            let Some(wakes) = wakes.upgrade() else { return };
+            match notification.payload().split_once(':') {
+                Some((sender, _)) if sender == tag => {}
+                Some((_, list)) if list != "all" => {
+                    wakes.ring(&list.split(',').filter_map(|t| t.parse().ok()).collect::<Vec<_>>());
+                }
+                _ => wakes.ring_all(),
+            }
+        }
+        if wakes.strong_count() == 0 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,1 @@
+select nextval(cast(cast($1 as text) as regclass)) from generate_series(1, cast($2 as bigint))

@@ -1,0 +1,124 @@
+//! A copy of a database that is in use, and its way back.
+
+use crate::error::{Error, Result};
+use crate::sqlite::gate::Gate;
+use crate::sqlite::{SqliteConnection, beside};
+use rusqlite::backup::{Backup, StepResult};
+use std::path::Path;
+use std::time::Duration;
+
+const PAGES_PER_STEP: i32 = 1024;
+
+/// Copies the database at `from` into the new file `to` while others go on using it.
+/// `progress` is told (pages done, pages in all).
+pub fn backup(from: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    refuse_existing(to)?;
+    if !from.exists() {
+        return Err(Error::CannotOpen(
+            from.display().to_string(),
+            "there is no such file".to_string(),
+        ));
+    }
+    let partial = beside(to, ".partial");
+    remove(&partial)?;
+    let source = SqliteConnection::open_for_reading(from)?;
+    copy(&source, &partial, progress)?;
+    finish(&partial, to)
+}
+
+/// Puts a backup in the place of the database at `to`, which must not exist yet.
+pub fn restore(from: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    refuse_existing(to)?;
+    if !from.exists() {
+        return Err(Error::CannotOpen(
+            from.display().to_string(),
+            "there is no such file".to_string(),
+        ));
+    }
+    // Waits for a process that is just now making a database of this name.
+    let gate = Gate::open(to)?;
+    gate.enter(|| true)?;
+    let partial = beside(to, ".partial");
+    let restored = remove(&partial).and_then(|()| {
+        let source = SqliteConnection::open_for_reading(from)?;
+        check(&source)?;
+        copy(&source, &partial, progress)?;
+        finish(&partial, to)
+    });
+    gate.leave();
+    restored
+}
+
+fn copy(source: &SqliteConnection, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    let mut target = rusqlite::Connection::open(to).map_err(|e| {
+        Error::CannotOpen(
+            to.display().to_string(),
+            format!("{e}; check that its directory is writable"),
+        )
+    })?;
+    let error = |e| Error::from_sqlite(&to.display().to_string(), e);
+    let backup = Backup::new(&source.inner, &mut target).map_err(error)?;
+    loop {
+        let step = backup.step(PAGES_PER_STEP).map_err(error)?;
+        let state = backup.progress();
+        let total = u64::try_from(state.pagecount).unwrap_or(0);
+        progress(total - u64::try_from(state.remaining).unwrap_or(0), total);
+        match step {
+            StepResult::Done => return Ok(()),
+            StepResult::More => {}
+            _ => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+/// Looks at every page, so that what is handed over is a whole database of ours.
+fn check(source: &SqliteConnection) -> Result<()> {
+    let found: String = source
+        .inner
+        .query_row("pragma integrity_check(1)", [], |r| r.get(0))
+        .map_err(|e| source.error(e))?;
+    if found != "ok" {
+        return Err(Error::NotOurs(source.shown.clone(), format!("it is damaged: {found}")));
+    }
+    let tables: i64 = source
+        .inner
+        .query_row("select count(*) from sqlite_schema where name = 'schema_versions'", [], |r| {
+            r.get(0)
+        })
+        .map_err(|e| source.error(e))?;
+    match tables {
+        0 => Err(Error::NotOurs(
+            source.shown.clone(),
+            "it is an SQLite database of another program".to_string(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the copy durable under its real name.
+fn finish(partial: &Path, to: &Path) -> Result<()> {
+    let io = |e: std::io::Error| Error::Other(to.display().to_string(), e.to_string());
+    std::fs::File::open(partial).and_then(|f| f.sync_all()).map_err(io)?;
+    std::fs::rename(partial, to).map_err(io)?;
+    let parent = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::File::open(parent).and_then(|d| d.sync_all()).map_err(io)
+}
+
+fn refuse_existing(to: &Path) -> Result<()> {
+    match to.exists() {
+        true => Err(Error::CannotOpen(
+            to.display().to_string(),
+            "it exists already; name a file that does not".to_string(),
+        )),
+        false => Ok(()),
+    }
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Other(path.display().to_string(), e.to_string()))
+        }
+        _ => Ok(()),
+    }
+}

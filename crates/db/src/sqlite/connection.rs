@@ -1,0 +1,197 @@
+//! An SQLite connection: its settings, and statements run by name.
+
+use crate::error::{Error, Result};
+use crate::row::Row;
+use crate::statement::Statement;
+use crate::value::Value;
+use rusqlite::{Connection, OpenFlags};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Marks a file as a database of this program ("ACCN").
+const APPLICATION_ID: i64 = 0x4143_434e;
+
+/// A change to a statement's text, for tests that prove a rule is needed by breaking it.
+#[derive(Debug, Clone)]
+pub struct Rewrite {
+    pub statement: &'static str,
+    pub find: &'static str,
+    pub replace: &'static str,
+}
+
+pub(crate) struct SqliteConnection {
+    pub(super) inner: Connection,
+    /// Named in errors.
+    pub(super) shown: String,
+    /// Statement texts as SQLite wants them, made once.
+    texts: RefCell<HashMap<&'static str, Arc<str>>>,
+    rewrites: Vec<Rewrite>,
+}
+
+impl SqliteConnection {
+    pub fn open(path: &Path) -> Result<SqliteConnection> {
+        let connection = Self::connect(path)?;
+        connection.claim_file()?;
+        // Every commit reaches the disk before it is answered (I1).
+        connection.pragma("journal_mode", "wal")?;
+        connection.pragma("synchronous", "full")?;
+        connection.pragma("wal_autocheckpoint", "4000")?;
+        connection.pragma("journal_size_limit", "67108864")?;
+        connection.pragma("cache_size", "-24576")?;
+        Ok(connection)
+    }
+
+    pub fn open_for_reading(path: &Path) -> Result<SqliteConnection> {
+        let connection = Self::connect(path)?;
+        connection.pragma("query_only", "1")?;
+        connection.pragma("cache_size", "-4096")?;
+        Ok(connection)
+    }
+
+    pub fn in_memory(rewrites: Vec<Rewrite>) -> Result<SqliteConnection> {
+        let inner = Connection::open_in_memory().map_err(|e| Error::from_sqlite("in memory", e))?;
+        Ok(Self::wrap(inner, "in memory".to_string(), rewrites))
+    }
+
+    fn connect(path: &Path) -> Result<SqliteConnection> {
+        let shown = path.display().to_string();
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let inner = Connection::open_with_flags(path, flags).map_err(|e| {
+            Error::CannotOpen(
+                shown.clone(),
+                format!("{e}; check that its directory exists and is writable"),
+            )
+        })?;
+        inner.busy_timeout(Duration::from_secs(30)).map_err(|e| Error::from_sqlite(&shown, e))?;
+        Ok(Self::wrap(inner, shown, Vec::new()))
+    }
+
+    fn wrap(inner: Connection, shown: String, rewrites: Vec<Rewrite>) -> SqliteConnection {
+        inner.set_prepared_statement_cache_capacity(256);
+        SqliteConnection { inner, shown, texts: RefCell::default(), rewrites }
+    }
+
+    /// Refuses a file that some other program keeps its tables in.
+    fn claim_file(&self) -> Result<()> {
+        let ask = |sql: &str| {
+            self.inner.query_row(sql, [], |r| r.get::<_, i64>(0)).map_err(|e| self.error(e))
+        };
+        let id = ask("pragma application_id")?;
+        let tables = ask("select count(*) from sqlite_schema")?;
+        match (id, tables) {
+            (APPLICATION_ID, _) => Ok(()),
+            (0, 0) => self.pragma("application_id", &APPLICATION_ID.to_string()),
+            _ => Err(Error::NotOurs(
+                self.shown.clone(),
+                "it is an SQLite database of another program".to_string(),
+            )),
+        }
+    }
+
+    fn pragma(&self, name: &str, value: &str) -> Result<()> {
+        self.inner.pragma_update(None, name, value).map_err(|e| self.error(e))
+    }
+
+    pub(super) fn error(&self, error: rusqlite::Error) -> Error {
+        Error::from_sqlite(&self.shown, error)
+    }
+
+    /// `$1` becomes `?1`, which SQLite numbers as PostgreSQL does.
+    fn text(&self, statement: &Statement) -> Arc<str> {
+        if let Some(text) = self.texts.borrow().get(statement.name) {
+            return text.clone();
+        }
+        let mut text = statement.sqlite.replace('$', "?");
+        for rewrite in self.rewrites.iter().filter(|r| r.statement == statement.name) {
+            assert!(
+                text.contains(rewrite.find),
+                "`{}` does not occur in {}",
+                rewrite.find,
+                rewrite.statement
+            );
+            text = text.replace(rewrite.find, rewrite.replace);
+        }
+        let text: Arc<str> = text.into();
+        self.texts.borrow_mut().insert(statement.name, text.clone());
+        text
+    }
+
+    pub fn execute(&self, statement: &Statement, params: &[Value<'_>]) -> Result<u64> {
+        let mut prepared = self
+            .inner
+            .prepare_cached(&self.text(statement))
+            .map_err(|e| self.named(statement, e))?;
+        let changed = prepared
+            .execute(rusqlite::params_from_iter(params))
+            .map_err(|e| self.named(statement, e))?;
+        Ok(changed as u64)
+    }
+
+    pub fn query(
+        &self,
+        statement: &Statement,
+        params: &[Value<'_>],
+        keep: &mut dyn FnMut(&Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut prepared = self
+            .inner
+            .prepare_cached(&self.text(statement))
+            .map_err(|e| self.named(statement, e))?;
+        let mut rows = prepared
+            .query(rusqlite::params_from_iter(params))
+            .map_err(|e| self.named(statement, e))?;
+        while let Some(row) = rows.next().map_err(|e| self.named(statement, e))? {
+            keep(&Row::Sqlite(row))?;
+        }
+        Ok(())
+    }
+
+    pub fn query_each<const N: usize>(
+        &self,
+        statement: &Statement,
+        common: &[Value<'_>],
+        sets: &[[Value<'_>; N]],
+        keep: &mut dyn FnMut(&Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut prepared = self
+            .inner
+            .prepare_cached(&self.text(statement))
+            .map_err(|e| self.named(statement, e))?;
+        for set in sets {
+            let params = rusqlite::params_from_iter(common.iter().chain(set));
+            let mut rows = prepared.query(params).map_err(|e| self.named(statement, e))?;
+            while let Some(row) = rows.next().map_err(|e| self.named(statement, e))? {
+                keep(&Row::Sqlite(row))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn raw(&self, sql: &str) -> Result<()> {
+        // Cached, because savepoints frame every closure.
+        if sql.contains(';') {
+            return self.inner.execute_batch(sql).map_err(|e| self.error(e));
+        }
+        let mut prepared = self.inner.prepare_cached(sql).map_err(|e| self.error(e))?;
+        prepared.raw_execute().map(|_| ()).map_err(|e| self.error(e))
+    }
+
+    /// True when no transaction is open: SQLite ends one by itself on a full disk, an I/O error or
+    /// lack of memory.
+    pub fn outside_transaction(&self) -> bool {
+        self.inner.is_autocommit()
+    }
+
+    fn named(&self, statement: &Statement, error: rusqlite::Error) -> Error {
+        match self.error(error) {
+            Error::Other(_, text) => Error::Other(statement.name.to_string(), text),
+            Error::Constraint(text) => Error::Constraint(format!("{text} in {}", statement.name)),
+            error => error,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The writer thread: takes every closure that waits, runs each in a savepoint of one transaction,
+//! commits once, and only then answers all of them.
+
+use crate::error::{Error, Result};
+use crate::migrate;
+use crate::operation::{Inbox, Operation};
+use crate::sqlite::gate::Gate;
+use crate::sqlite::{Bell, SqliteConnection};
+use crate::tx::{Inner, Tx};
+use crate::wakes::Wakes;
+use crate::{Migration, Options};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A group closes after this long, so that the first of it does not wait for the last.
+const GROUP_TIME: Duration = Duration::from_millis(20);
+const GROUP_LENGTH: usize = 2048;
+
+pub(super) struct Writer {
+    connection: SqliteConnection,
+    gate: Gate,
+    bell: Bell,
+    options: Options,
+    wakes: Arc<Wakes>,
+}
+
+/// An operation of the group and what it wants woken.
+struct Done {
+    operation: Box<dyn Operation>,
+    wakes: Vec<i64>,
+}
+
+/// An operation that did nothing, and what it is answered with: Ok leaves its own result.
+struct Failed {
+    operation: Box<dyn Operation>,
+    verdict: Result<()>,
+}
+
+impl Writer {
+    pub fn new(
+        connection: SqliteConnection,
+        path: &Path,
+        bell: Bell,
+        options: Options,
+        wakes: Arc<Wakes>,
+    ) -> Result<Writer> {
+        Ok(Writer { connection, gate: Gate::open(path)?, bell, options, wakes })
+    }
+
+    pub fn migrate(&mut self, migrations: &[Migration]) -> Result<()> {
+        let began = Instant::now();
+        if !self.gate.enter(|| began.elapsed() < self.options.patience)? {
+            return Err(self.held_up());
+        }
+        let migrated = self.connection.raw("BEGIN IMMEDIATE").and_then(|()| {
+            let mut tx = Tx::new(Inner::Sqlite(&self.connection), self.options.clock.now_here());
+            migrate::run(&mut tx, &self.connection.shown, migrations)
+        });
+        let ended = match migrated {
+            Ok(()) => self.connection.raw("COMMIT"),
+            Err(error) => {
+                self.roll_back();
+                Err(error)
+            }
+        };
+        self.gate.leave();
+        ended
+    }
+
+    pub fn run(&mut self, inbox: &Inbox) {
+        while let Some(first) = inbox.take() {
+            let patience = self.options.patience;
+            let entered = self.gate.enter(|| {
+                for late in inbox.take_expired(patience) {
+                    late.answer(Err(self.held_up()));
+                }
+                first.wanted() && first.asked_at().elapsed() < patience
+            });
+            match entered {
+                Ok(true) => self.group(first, inbox),
+                Ok(false) => first.answer(Err(self.held_up())),
+                Err(error) => first.answer(Err(error)),
+            }
+        }
+    }
+
+    /// Runs one group from BEGIN to the answers.
+    fn group(&self, first: Box<dyn Operation>, inbox: &Inbox) {
+        if let Err(error) = self.connection.raw("BEGIN IMMEDIATE") {
+            self.gate.leave();
+            first.answer(Err(error));
+            return;
+        }
+        let opened = Instant::now();
+        let mut done: Vec<Done> = Vec::new();
+        let mut failed: Vec<Failed> = Vec::new();
+        let mut next = Some(first);
+        while let Some(mut operation) = next {
+            if operation.wanted() {
+                match self.run_one(&mut *operation) {
+                    Ok(wakes) => done.push(Done { operation, wakes }),
+                    Err(verdict) => failed.push(Failed { operation, verdict }),
+                }
+                if self.connection.outside_transaction() {
+                    self.run_again(&mut done, &mut failed);
+                }
+            }
+            let full = opened.elapsed() > GROUP_TIME || done.len() + failed.len() >= GROUP_LENGTH;
+            next = if full { None } else { inbox.take_now() };
+        }
+        let committed = self.commit(done.is_empty());
+        self.gate.leave();
+        self.answer(done, failed, committed);
+    }
+
+    /// Runs one closure in its savepoint: its wake-ups, or the verdict it is answered with.
+    fn run_one(&self, operation: &mut dyn Operation) -> Result<Vec<i64>, Result<()>> {
+        self.connection.raw("SAVEPOINT closure").map_err(Err)?;
+        let mut tx = Tx::new(Inner::Sqlite(&self.connection), self.options.clock.now_here());
+        let good = operation.run(&mut tx);
+        let (wakes, swallowed) = (std::mem::take(&mut tx.wakes), tx.failure.is_some());
+        let verdict = match (good, swallowed) {
+            (true, false) => match self.connection.raw("RELEASE closure") {
+                Ok(()) => return Ok(wakes),
+                Err(error) => Err(error),
+            },
+            (true, true) => Err(Error::Other(
+                "a closure".to_string(),
+                "it ignored a failed statement".to_string(),
+            )),
+            (false, _) => Ok(()),
+        };
+        if !self.connection.outside_transaction() {
+            // If even this fails the transaction is gone, which the caller looks for next.
+            let _ = self.connection.raw("ROLLBACK TO closure");
+            let _ = self.connection.raw("RELEASE closure");
+        }
+        Err(verdict)
+    }
+
+    /// SQLite gave up the whole transaction, and with it what earlier closures had done: they run
+    /// again in a new one. Each round loses at least one closure, so this ends.
+    fn run_again(&self, done: &mut Vec<Done>, failed: &mut Vec<Failed>) {
+        while self.connection.outside_transaction() {
+            if let Err(error) = self.connection.raw("BEGIN IMMEDIATE") {
+                for one in done.drain(..) {
+                    one.operation.answer(Err(Error::Busy(error.to_string())));
+                }
+                return;
+            }
+            for mut one in std::mem::take(done) {
+                match self.run_one(&mut *one.operation) {
+                    Ok(wakes) => done.push(Done { operation: one.operation, wakes }),
+                    Err(verdict) => failed.push(Failed { operation: one.operation, verdict }),
+                }
+                if self.connection.outside_transaction() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn commit(&self, nothing_done: bool) -> Result<()> {
+        if nothing_done || self.connection.outside_transaction() {
+            self.roll_back();
+            return Ok(());
+        }
+        self.connection.raw("COMMIT").inspect_err(|_| self.roll_back())
+    }
+
+    fn answer(&self, done: Vec<Done>, failed: Vec<Failed>, committed: Result<()>) {
+        match committed {
+            Ok(()) => {
+                let mut topics: Vec<i64> =
+                    done.iter().flat_map(|d| d.wakes.iter().copied()).collect();
+                topics.sort_unstable();
+                topics.dedup();
+                for one in done {
+                    one.operation.answer(Ok(()));
+                }
+                if !topics.is_empty() {
+                    self.wakes.ring(&topics);
+                    self.bell.ring();
+                }
+            }
+            Err(error) => {
+                tracing::warn!(database = self.connection.shown, %error, closures = done.len(), "a commit failed; nothing of it was done");
+                for one in done {
+                    one.operation.answer(Err(copy(&error, &self.connection.shown)));
+                }
+            }
+        }
+        for one in failed {
+            one.operation.answer(one.verdict);
+        }
+    }
+
+    fn roll_back(&self) {
+        if !self.connection.outside_transaction() {
+            // Fails only if there is no transaction, which is what is wanted.
+            let _ = self.connection.raw("ROLLBACK");
+        }
+    }
+
+    fn held_up(&self) -> Error {
+        let seconds = self.options.patience.as_secs();
+        Error::Busy(format!(
+            "another process has kept {} for over {seconds} s",
+            self.connection.shown
+        ))
+    }
+}
+
+/// The same error once more, for each closure of a group.
+fn copy(error: &Error, shown: &str) -> Error {
+    match error {
+        Error::NoSpace(_) => Error::NoSpace(shown.to_string()),
+        Error::Busy(text) => Error::Busy(text.clone()),
+        other => Error::Other(shown.to_string(), other.to_string()),
+    }
+}

@@ -1,0 +1,208 @@
+//! One transaction, whichever engine is under it. The rules of the queue see nothing else.
+
+use crate::clock::Micros;
+use crate::error::{Error, Result};
+use crate::postgres::PostgresConnection;
+use crate::row::{FromRow, Row};
+use crate::sqlite::SqliteConnection;
+use crate::statement::Statement;
+use crate::value::{Column, Value};
+use postgres::types::ToSql;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+pub(crate) enum Inner<'c> {
+    Sqlite(&'c SqliteConnection),
+    Postgres(&'c mut PostgresConnection),
+}
+
+/// An open transaction.
+pub struct Tx<'c> {
+    inner: Inner<'c>,
+    now: Micros,
+    /// Set when a statement failed: PostgreSQL would turn a COMMIT into a silent ROLLBACK, and an
+    /// engine looks here to decide whether the closure runs again.
+    pub(crate) failure: Option<Failure>,
+    pub(crate) wakes: Vec<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Collision,
+    Unavailable,
+    Final,
+}
+
+impl<'c> Tx<'c> {
+    pub(crate) fn new(inner: Inner<'c>, now: Micros) -> Tx<'c> {
+        Tx { inner, now, failure: None, wakes: Vec::new() }
+    }
+
+    pub fn engine(&self) -> Engine {
+        match self.inner {
+            Inner::Sqlite(_) => Engine::Sqlite,
+            Inner::Postgres(_) => Engine::Postgres,
+        }
+    }
+
+    /// When this transaction began, by the engine's clock or the injected one.
+    pub fn now(&self) -> Micros {
+        self.now
+    }
+
+    /// Runs a statement and says how many rows it changed.
+    pub fn execute(&mut self, statement: &Statement, params: &[Value<'_>]) -> Result<u64> {
+        let done = match &mut self.inner {
+            Inner::Sqlite(connection) => connection.execute(statement, params),
+            Inner::Postgres(connection) => connection.execute(statement, &dynamic(params)),
+        };
+        self.note(done)
+    }
+
+    /// Runs a statement and reads all its rows.
+    pub fn query<T: FromRow>(
+        &mut self,
+        statement: &Statement,
+        params: &[Value<'_>],
+    ) -> Result<Vec<T>> {
+        let mut rows = Vec::new();
+        let mut keep = |row: &Row<'_>| {
+            rows.push(T::from_row(row)?);
+            Ok(())
+        };
+        let done = match &mut self.inner {
+            Inner::Sqlite(connection) => connection.query(statement, params, &mut keep),
+            Inner::Postgres(connection) => connection.query(statement, &dynamic(params), &mut keep),
+        };
+        self.note(done)?;
+        Ok(rows)
+    }
+
+    /// The first row, if there is one.
+    pub fn first<T: FromRow>(
+        &mut self,
+        statement: &Statement,
+        params: &[Value<'_>],
+    ) -> Result<Option<T>> {
+        Ok(self.query(statement, params)?.into_iter().next())
+    }
+
+    /// The one row that must be there.
+    pub fn one<T: FromRow>(&mut self, statement: &Statement, params: &[Value<'_>]) -> Result<T> {
+        self.first(statement, params)?
+            .ok_or_else(|| Error::Other(statement.name.to_string(), "no row".to_string()))
+    }
+
+    /// Runs a statement once for a set of rows and gathers what it returns.
+    ///
+    /// `common` are parameters `$1…$k`; a row's values follow them. PostgreSQL gets each column of
+    /// the rows as one array (its statement uses `unnest`) in one round trip; SQLite, which has no
+    /// round trips, runs the prepared statement row by row.
+    pub fn each<T: FromRow, const N: usize>(
+        &mut self,
+        statement: &Statement,
+        common: &[Value<'_>],
+        rows: &[[Value<'_>; N]],
+    ) -> Result<Vec<T>> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        let mut keep = |row: &Row<'_>| {
+            found.push(T::from_row(row)?);
+            Ok(())
+        };
+        let done = match &mut self.inner {
+            Inner::Sqlite(connection) => connection.query_each(statement, common, rows, &mut keep),
+            Inner::Postgres(connection) => {
+                let columns: Vec<Column<'_, '_, N>> =
+                    (0..N).map(|index| Column { rows, index }).collect();
+                let mut params = dynamic(common);
+                params.extend(columns.iter().map(|c| c as &(dyn ToSql + Sync)));
+                connection.query(statement, &params, &mut keep)
+            }
+        };
+        self.note(done)?;
+        Ok(found)
+    }
+
+    /// The next `count` values of a sequence, ascending.
+    pub fn next_ids(&mut self, sequence: &'static str, count: usize) -> Result<Vec<i64>> {
+        const TAKE: Statement = statement!("sql/next_ids", per engine);
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let n = i64::try_from(count).unwrap_or(i64::MAX);
+        let params = [Value::Text(sequence), Value::Int(n)];
+        match self.engine() {
+            Engine::Sqlite => {
+                let (last,): (i64,) = self.one(&TAKE, &params)?;
+                Ok((last - n + 1..=last).collect())
+            }
+            Engine::Postgres => {
+                let mut ids: Vec<i64> =
+                    self.query::<(i64,)>(&TAKE, &params)?.into_iter().map(|r| r.0).collect();
+                ids.sort_unstable();
+                Ok(ids)
+            }
+        }
+    }
+
+    /// Runs `work` so that its failure undoes what it did and nothing else.
+    pub fn savepoint<T, E: From<Error>>(
+        &mut self,
+        work: impl FnOnce(&mut Tx<'c>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.raw("SAVEPOINT inner_work")?;
+        match work(self) {
+            Ok(value) if self.failure.is_none() => {
+                self.raw("RELEASE SAVEPOINT inner_work")?;
+                Ok(value)
+            }
+            failed => {
+                // A collision or a lost connection is the whole transaction's matter.
+                if matches!(self.failure, None | Some(Failure::Final)) {
+                    self.failure = None;
+                    self.raw("ROLLBACK TO SAVEPOINT inner_work")?;
+                    self.raw("RELEASE SAVEPOINT inner_work")?;
+                }
+                failed
+            }
+        }
+    }
+
+    /// Tells whoever waits for `topic`, in this process and others, once the transaction is durable.
+    pub fn wake(&mut self, topic: i64) {
+        if !self.wakes.contains(&topic) {
+            self.wakes.push(topic);
+        }
+    }
+
+    /// Runs text that has no parameters and no results: savepoints, schema.
+    pub(crate) fn raw(&mut self, sql: &str) -> Result<()> {
+        let done = match &mut self.inner {
+            Inner::Sqlite(connection) => connection.raw(sql),
+            Inner::Postgres(connection) => connection.raw(sql),
+        };
+        self.note(done)
+    }
+
+    fn note<T>(&mut self, done: Result<T>) -> Result<T> {
+        if let Err(error) = &done {
+            self.failure = Some(match error {
+                Error::Collision(_) => Failure::Collision,
+                Error::Unavailable(..) => Failure::Unavailable,
+                _ => Failure::Final,
+            });
+        }
+        done
+    }
+}
+
+fn dynamic<'p>(params: &'p [Value<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
+    params.iter().map(|p| p as &(dyn ToSql + Sync)).collect()
+}

@@ -1,0 +1,218 @@
+//! Pipelines and their stages, as the rules see them: what never changes, and settings that may.
+
+use crate::error::{Error, Result};
+use crate::job::Amounts;
+use db::{FromRow, Row, Statement, Tx, statement};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Settings of a stage; all can be changed while it runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StageSettings {
+    /// Jobs worked on at once in each process.
+    pub workers: i64,
+    /// Jobs claimed ahead in each process.
+    pub buffer: i64,
+    /// Runs that may end in a transient error since the last requeue.
+    pub max_attempts: i64,
+    /// Lost leases and shutdowns since the last requeue before a person must look.
+    pub max_interruptions: i64,
+    pub backoff_seconds: i64,
+    pub backoff_seconds_max: i64,
+    /// How long one run may take; 0 for as long as it needs.
+    pub timeout_seconds: i64,
+    /// What each run needs while it runs.
+    pub needs: Amounts,
+}
+
+impl Default for StageSettings {
+    fn default() -> StageSettings {
+        StageSettings {
+            workers: 2,
+            buffer: 4,
+            max_attempts: 3,
+            max_interruptions: 5,
+            backoff_seconds: 15,
+            backoff_seconds_max: 3600,
+            timeout_seconds: 0,
+            needs: Amounts::new(),
+        }
+    }
+}
+
+/// Settings of a pipeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PipelineSettings {
+    pub payload_bytes_max: i64,
+    /// Ended jobs and their history are kept this long; 0 for ever.
+    pub retention_seconds: i64,
+    /// From this stage on a job only goes forward: it cannot be cancelled.
+    pub forward_from: Option<String>,
+}
+
+impl Default for PipelineSettings {
+    fn default() -> PipelineSettings {
+        PipelineSettings {
+            payload_bytes_max: 64 * 1024,
+            retention_seconds: 90 * 24 * 3600,
+            forward_from: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    pub id: i64,
+    pub pipeline: i64,
+    pub position: i64,
+    pub name: String,
+    pub settings: StageSettings,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pipeline {
+    pub id: i64,
+    pub name: String,
+    /// A queue that people made, of one stage.
+    pub plain: bool,
+    pub coalesces: bool,
+    pub full_history: bool,
+    pub restart_position: i64,
+    pub deleted: bool,
+    pub settings: PipelineSettings,
+    pub stages: Vec<Stage>,
+}
+
+impl Pipeline {
+    pub fn first(&self) -> &Stage {
+        // A pipeline is made with at least one stage, and stages are never removed.
+        &self.stages[0]
+    }
+
+    pub fn after(&self, stage: &Stage) -> Option<&Stage> {
+        self.stages.iter().find(|s| s.position == stage.position + 1)
+    }
+
+    pub fn stage_named(&self, name: &str) -> Result<&Stage> {
+        let names: Vec<&str> = self.stages.iter().map(|s| s.name.as_str()).collect();
+        let hint = || format!("{} has {}", self.name, names.join(", "));
+        self.stages
+            .iter()
+            .find(|s| s.name == name)
+            .ok_or_else(|| Error::unknown("stage", name, hint()))
+    }
+}
+
+/// All pipelines at one moment. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    pipelines: Arc<HashMap<i64, Pipeline>>,
+    stages: Arc<HashMap<i64, (i64, usize)>>,
+}
+
+struct PipelineRow(Pipeline, String);
+struct StageRow(Stage, String);
+
+impl FromRow for PipelineRow {
+    fn from_row(row: &Row<'_>) -> db::Result<Self> {
+        let pipeline = Pipeline {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            plain: row.get(2)?,
+            coalesces: row.get(3)?,
+            full_history: row.get(4)?,
+            restart_position: row.get(5)?,
+            deleted: row.get(7)?,
+            settings: PipelineSettings::default(),
+            stages: Vec::new(),
+        };
+        Ok(PipelineRow(pipeline, row.get(6)?))
+    }
+}
+
+impl FromRow for StageRow {
+    fn from_row(row: &Row<'_>) -> db::Result<Self> {
+        let stage = Stage {
+            id: row.get(0)?,
+            pipeline: row.get(1)?,
+            position: row.get(2)?,
+            name: row.get(3)?,
+            settings: StageSettings::default(),
+        };
+        Ok(StageRow(stage, row.get(4)?))
+    }
+}
+
+impl Catalog {
+    /// Reads everything, deleted pipelines too: their jobs' history still names them.
+    pub fn load(tx: &mut Tx<'_>) -> Result<Catalog> {
+        const PIPELINES: Statement = statement!("sql/all_pipelines");
+        const STAGES: Statement = statement!("sql/all_stages");
+        let mut pipelines = HashMap::new();
+        for PipelineRow(mut pipeline, settings) in tx.query(&PIPELINES, &[])? {
+            pipeline.settings = parse(&settings, &pipeline.name)?;
+            pipelines.insert(pipeline.id, pipeline);
+        }
+        let mut stages = HashMap::new();
+        for StageRow(mut stage, settings) in tx.query(&STAGES, &[])? {
+            stage.settings = parse(&settings, &stage.name)?;
+            let Some(pipeline) = pipelines.get_mut(&stage.pipeline) else { continue };
+            stages.insert(stage.id, (stage.pipeline, pipeline.stages.len()));
+            pipeline.stages.push(stage);
+        }
+        Ok(Catalog { pipelines: Arc::new(pipelines), stages: Arc::new(stages) })
+    }
+
+    pub fn pipeline(&self, id: i64) -> Result<&Pipeline> {
+        self.pipelines.get(&id).ok_or_else(|| {
+            Error::unknown("pipeline", id, "it was made after this was read; try again")
+        })
+    }
+
+    pub fn stage(&self, id: i64) -> Result<(&Pipeline, &Stage)> {
+        let missing = || Error::unknown("stage", id, "it was made after this was read; try again");
+        let (pipeline, index) = self.stages.get(&id).ok_or_else(missing)?;
+        let pipeline = self.pipeline(*pipeline)?;
+        pipeline.stages.get(*index).map(|stage| (pipeline, stage)).ok_or_else(missing)
+    }
+
+    /// The pipeline of a name; a hint lists those there are.
+    pub fn named(&self, name: &str) -> Result<&Pipeline> {
+        let found = self.pipelines.values().find(|p| p.name == name && !p.deleted);
+        found.ok_or_else(|| {
+            let mut names: Vec<&str> = self.pipelines().map(|p| p.name.as_str()).collect();
+            names.sort_unstable();
+            let hint = match names.len() {
+                0 => format!("make it with `accession queue create {name}`"),
+                1..=8 => format!("there are: {}", names.join(", ")),
+                _ => "`accession queue stats` lists them".to_string(),
+            };
+            Error::unknown("queue", name, hint)
+        })
+    }
+
+    /// The ids of all last stages as `,1,5,`: one parameter that a statement can look into.
+    pub(crate) fn last_stages(&self) -> String {
+        let last = self.pipelines.values().filter_map(|p| p.stages.last());
+        last.fold(",".to_string(), |list, stage| format!("{list}{},", stage.id))
+    }
+
+    pub fn stage_name(&self, id: i64) -> String {
+        self.stage(id).map_or_else(|_| format!("stage {id}"), |(_, s)| s.name.clone())
+    }
+
+    pub fn pipelines(&self) -> impl Iterator<Item = &Pipeline> {
+        self.pipelines.values().filter(|p| !p.deleted)
+    }
+}
+
+fn parse<T: for<'a> Deserialize<'a>>(settings: &str, name: &str) -> Result<T> {
+    serde_json::from_str(settings).map_err(|e| {
+        Error::BadInput(format!(
+            "the settings of {name} cannot be read: {e}; a newer program may have written them"
+        ))
+    })
+}

@@ -1,0 +1,153 @@
+//! What goes into the queue, what comes out of it, and how a run can end.
+
+use crate::codes::Status;
+use db::{Micros, Tx};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Named amounts: `memory_bytes`, `space_bytes`, licences, drives.
+pub type Amounts = BTreeMap<String, i64>;
+
+pub const PRIORITY_DEFAULT: i64 = 50;
+
+/// A job as it is added.
+#[derive(Debug, Clone, Default)]
+pub struct NewJob {
+    /// Encoded by [`crate::subject::encode`].
+    pub subject: String,
+    /// What no other job may have at the same time; the queue and subject unless said.
+    pub lock: Option<String>,
+    pub payload: Option<Vec<u8>>,
+    /// 0 (first) to 99; 50 unless said.
+    pub priority: Option<i64>,
+    /// Not before this time.
+    pub due: Option<Micros>,
+    pub batch: Option<i64>,
+    pub collection: Option<String>,
+    /// Outside things it is known to need.
+    pub targets: Vec<String>,
+    /// Where its bytes are; only workers that reach it may claim the job.
+    pub workspace: Option<String>,
+    pub needs: Amounts,
+}
+
+impl NewJob {
+    pub fn new(subject: impl Into<String>) -> NewJob {
+        NewJob { subject: subject.into(), ..NewJob::default() }
+    }
+}
+
+/// What became of an add.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Added {
+    pub job: i64,
+    /// True if the subject waited already: this is that job, with the newer payload.
+    pub coalesced: bool,
+}
+
+/// One worker's right to one job: nothing is changed for it without the current token (I4).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Lease {
+    pub job: i64,
+    pub lock: String,
+    pub token: i64,
+    pub batch: Option<i64>,
+}
+
+/// A job in a worker's hands.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    pub lease: Lease,
+    pub pipeline: i64,
+    pub stage: i64,
+    pub subject: String,
+    pub payload: Option<Vec<u8>>,
+    pub collection: Option<String>,
+    pub targets: Vec<String>,
+    pub workspace: Option<String>,
+    pub priority: i64,
+    pub added_at: Micros,
+    /// 1 for the first run since it was added or requeued.
+    pub attempt: i64,
+    /// False while it lies in a buffer: starting it is a write of its own.
+    pub started: bool,
+}
+
+/// An error of a run, kept in the job's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobError {
+    /// Stable, for programs.
+    pub code: String,
+    /// What, where, and what to do next.
+    pub message: String,
+    /// The outside thing that is to blame, if one is.
+    pub target: Option<String>,
+}
+
+impl JobError {
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> JobError {
+        JobError { code: code.into(), message: message.into(), target: None }
+    }
+
+    pub fn at(self, target: impl Into<String>) -> JobError {
+        JobError { target: Some(target.into()), ..self }
+    }
+}
+
+/// What a stage tells the next one about the job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Handover {
+    pub note: Option<String>,
+    pub targets: Option<Vec<String>>,
+    pub priority: Option<i64>,
+    pub workspace: Option<String>,
+    pub needs: Option<Amounts>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// On to the next stage, or to the end.
+    Success(Handover),
+    /// There was nothing to do: a success with a reason.
+    Skip(String),
+    /// Not now: back to the queue until `due`, with no attempt counted.
+    Wait { due: Micros, why: String },
+    /// Worth trying again: counted, retried after a back-off, failed at the stage's limit.
+    Transient(JobError),
+    /// Trying again would change nothing: failed at once.
+    Permanent(JobError),
+    /// The job is about another object than was thought: on with the other lock, waiting for it
+    /// if it is taken.
+    Relock(String),
+    /// The run was cut short and says nothing about the job.
+    Interrupted(String),
+    /// It stopped because it was asked to.
+    Cancelled,
+}
+
+impl Outcome {
+    pub fn success() -> Outcome {
+        Outcome::Success(Handover::default())
+    }
+}
+
+/// What a stage wants recorded in the same transaction as its outcome.
+pub type Records = Arc<dyn Fn(&mut Tx<'_>) -> crate::Result<()> + Send + Sync>;
+
+/// One finished run, on its way to the database.
+#[derive(Clone)]
+pub struct Settlement {
+    pub lease: Lease,
+    pub outcome: Outcome,
+    pub records: Option<Records>,
+}
+
+/// What became of a settlement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settled {
+    /// The job is now here.
+    Now(Status),
+    /// The token was stale: nothing was changed (I4).
+    Stale,
+}

@@ -1,0 +1,328 @@
+//! Batches: everything one depositor submitted in one go.
+//!
+//! `pending → processing → reporting → completed | failed`, `failed → update-reporting → completed
+//! | failed`, `held | failed → deleted`. A batch is filled entry by entry while it is pending; one
+//! update accepts all of them, and a mover turns them into jobs in small steps.
+
+use crate::catalog::Catalog;
+use crate::codes::{BatchState, Status};
+use crate::error::{Error, Result};
+use crate::job::NewJob;
+use crate::rules::add;
+use crate::rules::people::hold::{self, Group};
+use crate::rules::people::{Actor, cancel, find};
+use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
+
+/// What the mover and the reporter listen to.
+pub const TOPIC: i64 = i64::MAX - 1;
+
+#[derive(Debug, Clone)]
+pub struct NewBatch<'a> {
+    pub label: &'a str,
+    pub pipeline: i64,
+    pub collection: Option<&'a str>,
+    pub submitter: &'a str,
+    /// new, update or either.
+    pub mode: &'a str,
+    pub priority: Option<i64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Batch {
+    pub id: i64,
+    pub label: String,
+    pub pipeline: i64,
+    pub collection: Option<String>,
+    pub submitter: String,
+    pub mode: String,
+    pub state: BatchState,
+    pub held: bool,
+    pub priority: Option<i64>,
+    pub total: i64,
+    pub open: i64,
+    pub succeeded: i64,
+    pub failed: i64,
+    pub cancelled: i64,
+    pub moved: i64,
+    pub created_at: Micros,
+    pub updated_at: Micros,
+    pub error: Option<String>,
+}
+
+impl FromRow for Batch {
+    fn from_row(row: &Row<'_>) -> db::Result<Batch> {
+        Ok(Batch {
+            id: row.get(0)?,
+            label: row.get(1)?,
+            pipeline: row.get(2)?,
+            collection: row.get(3)?,
+            submitter: row.get(4)?,
+            mode: row.get(5)?,
+            state: row.get(6)?,
+            held: row.get(7)?,
+            priority: row.get(8)?,
+            total: row.get(9)?,
+            open: row.get(10)?,
+            succeeded: row.get(11)?,
+            failed: row.get(12)?,
+            cancelled: row.get(13)?,
+            moved: row.get(14)?,
+            created_at: row.get(15)?,
+            updated_at: row.get(16)?,
+            error: row.get(17)?,
+        })
+    }
+}
+
+/// A row of what was submitted.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub number: i64,
+    pub subject: String,
+    pub lock: Option<String>,
+    pub payload: Option<Vec<u8>>,
+}
+
+/// Opens a batch; it is pending, and none of it is worked on, until [`accept`].
+pub fn create(tx: &mut Tx<'_>, now: Micros, batch: &NewBatch<'_>) -> Result<i64> {
+    const INSERT: Statement = statement!("sql/insert_batch");
+    if batch.priority.is_some_and(|p| !(0..=99).contains(&p)) {
+        return Err(Error::BadInput(
+            "a batch's priority must be from 0 (first) to 99 (last)".to_string(),
+        ));
+    }
+    let id = tx.next_ids("batch_ids", 1)?[0];
+    tx.execute(
+        &INSERT,
+        &db::params![
+            id,
+            batch.label,
+            batch.pipeline,
+            batch.collection,
+            batch.submitter,
+            batch.mode,
+            batch.priority,
+            now
+        ],
+    )?;
+    Ok(id)
+}
+
+pub fn load(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
+    const LOAD: Statement = statement!("sql/load_batch");
+    let hint = "`accession queue batches` shows those there are";
+    tx.first(&LOAD, &db::params![batch])?.ok_or_else(|| Error::unknown("batch", batch, hint))
+}
+
+fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
+    const LOCK: Statement = statement!("sql/lock_batch", per engine);
+    tx.query::<(i64,)>(&LOCK, &db::params![batch])?;
+    load(tx, batch)
+}
+
+/// Writes entries of a pending batch. Writing one again changes nothing, so a filler that was cut
+/// short begins again where it was.
+pub fn fill(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, entries: &[Entry]) -> Result<()> {
+    const INSERT: Statement = statement!("sql/insert_entries", per engine);
+    let found = load(tx, batch)?;
+    if found.state != BatchState::Pending {
+        return Err(Error::Refused(format!(
+            "batch {batch} is {} and takes no more entries",
+            found.state
+        )));
+    }
+    let most = catalog.pipeline(found.pipeline)?.settings.payload_bytes_max;
+    for entry in entries {
+        let bytes = entry.payload.as_ref().map_or(0, Vec::len);
+        if entry.subject.is_empty() || i64::try_from(bytes).is_ok_and(|b| b > most) {
+            return Err(Error::BadInput(format!(
+                "entry {}: its subject must not be empty, and its payload not over {most} bytes",
+                entry.number
+            )));
+        }
+    }
+    let rows: Vec<[Value<'_>; 4]> =
+        entries.iter().map(|e| db::params![e.number, &e.subject, &e.lock, &e.payload]).collect();
+    tx.each::<(), 4>(&INSERT, &db::params![batch], &rows)?;
+    Ok(())
+}
+
+/// The all-or-nothing moment: from here every entry becomes a job.
+pub fn accept(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<Batch> {
+    const ACCEPT: Statement = statement!("sql/accept_batch");
+    let found = lock(tx, batch)?;
+    if found.state != BatchState::Pending {
+        return Err(Error::Refused(format!("batch {batch} is {} already", found.state)));
+    }
+    let (total,): (i64,) = tx.one(&ACCEPT, &db::params![batch, now])?;
+    if total == 0 {
+        return fail(tx, now, batch, "it is empty; submit it again with something in it");
+    }
+    tx.wake(TOPIC);
+    load(tx, batch)
+}
+
+/// A batch whose payload cannot be expanded: failed, and reported all the same.
+pub fn fail(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Batch> {
+    const FAIL: Statement = statement!("sql/fail_batch");
+    tx.execute(&FAIL, &db::params![batch, error, now])?;
+    tx.wake(TOPIC);
+    load(tx, batch)
+}
+
+/// Small deposits are not stuck behind huge ones: `min(99, floor(5 + 10·ln(jobs)))`.
+pub fn priority_of_size(jobs: i64) -> i64 {
+    // Truncation is the rule's floor: the value is between 5 and 99.
+    (5.0 + 10.0 * (jobs.max(1) as f64).ln()).floor().min(99.0) as i64
+}
+
+/// Turns up to `limit` entries of accepted batches into jobs; how many.
+pub fn move_entries(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, limit: i64) -> Result<i64> {
+    const MOVING: Statement = statement!("sql/moving_batch", per engine);
+    const ENTRIES: Statement = statement!("sql/next_entries");
+    const GONE: Statement = statement!("sql/delete_entries");
+    const MOVED: Statement = statement!("sql/entries_moved");
+    let Some((id,)) = tx.first::<(i64,)>(&MOVING, &[])? else { return Ok(0) };
+    let batch = load(tx, id)?;
+    let rows: Vec<(i64, String, Option<String>, Option<Vec<u8>>)> =
+        tx.query(&ENTRIES, &db::params![id, limit])?;
+    let priority = batch.priority.unwrap_or_else(|| priority_of_size(batch.total));
+    let jobs: Vec<NewJob> = rows
+        .iter()
+        .map(|(_, subject, lock, payload)| NewJob {
+            subject: subject.clone(),
+            lock: lock.clone(),
+            payload: payload.clone(),
+            priority: Some(priority),
+            batch: Some(id),
+            collection: batch.collection.clone(),
+            ..NewJob::default()
+        })
+        .collect();
+    let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
+    let last = rows.last().map_or(0, |r| r.0);
+    let added =
+        add::add_counted(tx, now, catalog.pipeline(batch.pipeline)?, &batch.submitter, &jobs)?;
+    // Entries that were merged (the same subject twice) make fewer jobs than were counted.
+    let merged = i64::try_from(added.iter().filter(|a| a.coalesced).count()).unwrap_or(0);
+    tx.execute(&GONE, &db::params![id, last])?;
+    tx.execute(&MOVED, &db::params![id, count, merged, now])?;
+    Ok(count)
+}
+
+/// Holds a pending or processing batch.
+pub fn hold(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, batch: i64) -> Result<()> {
+    let found = lock(tx, batch)?;
+    if !matches!(found.state, BatchState::Pending | BatchState::Processing) {
+        return Err(Error::Refused(format!(
+            "batch {batch} is {}; only a pending or processing one can be held",
+            found.state
+        )));
+    }
+    hold::hold_group(tx, now, actor, Group::Batch(batch))?;
+    set_held(tx, now, batch, true)
+}
+
+pub fn release(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
+    lock(tx, batch)?;
+    hold::release_group(tx, Group::Batch(batch))?;
+    set_held(tx, now, batch, false)
+}
+
+fn set_held(tx: &mut Tx<'_>, now: Micros, batch: i64, held: bool) -> Result<()> {
+    const HELD: Statement = statement!("sql/set_batch_held");
+    tx.execute(&HELD, &db::params![batch, held, now])?;
+    tx.wake(TOPIC);
+    Ok(())
+}
+
+/// Cancels up to `limit` jobs of a batch that nobody works on, and asks running ones to stop; how
+/// many there were. Entries that have not become jobs never do.
+pub fn cancel_some(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    actor: Actor<'_>,
+    batch: i64,
+    after: i64,
+    limit: i64,
+) -> Result<Option<i64>> {
+    const OPEN: Statement = statement!("sql/open_jobs_of_batch");
+    const DROP: Statement = statement!("sql/drop_entries");
+    const UNCOUNT: Statement = statement!("sql/uncount_entries");
+    let found = lock(tx, batch)?;
+    let entries = tx.execute(&DROP, &db::params![batch])?;
+    if entries > 0 && found.state != BatchState::Pending {
+        tx.execute(&UNCOUNT, &db::params![batch, i64::try_from(entries).unwrap_or(0), now])?;
+        finish_if_done(tx, now, batch)?;
+    }
+    let ids: Vec<(i64,)> = tx.query(&OPEN, &db::params![batch, after, limit])?;
+    for (id,) in &ids {
+        let job = find(tx, *id)?;
+        match job.status() {
+            Status::Queued | Status::Held | Status::Failed => {
+                cancel::cancel_found(tx, now, catalog, actor, &job)?
+            }
+            Status::Running if !job.cancel_requested => {
+                match cancel::cancel(tx, now, catalog, actor, *id) {
+                    Ok(_) | Err(Error::Refused(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(ids.last().map(|r| r.0))
+}
+
+/// Dropping entries may leave nothing to wait for.
+fn finish_if_done(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
+    const REPORT: Statement = statement!("sql/batch_to_reporting");
+    let found = load(tx, batch)?;
+    if found.open == 0 && found.state == BatchState::Processing {
+        tx.execute(&REPORT, &db::params![batch, BatchState::Reporting, now])?;
+        tx.wake(TOPIC);
+    }
+    Ok(())
+}
+
+/// Marks a held or failed batch deleted; its jobs are cancelled by [`cancel_some`] first, and its
+/// reports are kept.
+pub fn delete(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
+    const REPORT: Statement = statement!("sql/batch_to_reporting");
+    let found = lock(tx, batch)?;
+    refuse_delete(&found)?;
+    tx.execute(&REPORT, &db::params![batch, BatchState::Deleted, now])?;
+    if found.held {
+        hold::release_group(tx, Group::Batch(batch))?;
+        set_held(tx, now, batch, false)?;
+    }
+    Ok(())
+}
+
+/// Says whether a batch may be deleted.
+pub fn refuse_delete(batch: &Batch) -> Result<()> {
+    let may = batch.held || batch.state == BatchState::Failed;
+    match may && batch.state != BatchState::Deleted {
+        true => Ok(()),
+        false => Err(Error::Refused(format!(
+            "batch {} is {}; only a held or failed one can be deleted: hold it first",
+            batch.id, batch.state
+        ))),
+    }
+}
+
+/// Asks for a new report of a batch that has one.
+pub fn report_again(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
+    const REPORT: Statement = statement!("sql/batch_to_reporting");
+    let found = lock(tx, batch)?;
+    if !matches!(found.state, BatchState::Completed | BatchState::Failed) || found.open > 0 {
+        return Err(Error::Refused(format!(
+            "batch {batch} is {} with {} jobs unfinished; it reports when they are",
+            found.state, found.open
+        )));
+    }
+    tx.execute(&REPORT, &db::params![batch, BatchState::UpdateReporting, now])?;
+    tx.wake(TOPIC);
+    Ok(())
+}

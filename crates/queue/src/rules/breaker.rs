@@ -1,0 +1,198 @@
+//! Breakers: after five errors in a row that name a target, jobs known to need it wait together,
+//! and one probe at a time looks whether it is up again.
+
+use crate::error::Result;
+use crate::job::JobError;
+use crate::rules::line::{self, Hopeful};
+use crate::rules::running::Run;
+use crate::rules::settle::Work;
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use std::collections::BTreeMap;
+
+pub const ERRORS_TO_OPEN: i64 = 5;
+pub const PROBE_WAIT_FIRST: Micros = 10_000_000;
+pub const PROBE_WAIT_MAX: Micros = 300_000_000;
+/// Jobs released by one transaction once a target is up again.
+const RELEASE_MAX: i64 = 500;
+
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub name: String,
+    pub errors: i64,
+    pub opened_at: Option<Micros>,
+    pub next_probe: Option<Micros>,
+    pub closing: bool,
+    pub probe_wait: Micros,
+    pub probe_job: Option<i64>,
+    pub reason: Option<String>,
+}
+
+impl FromRow for Target {
+    fn from_row(row: &Row<'_>) -> db::Result<Target> {
+        Ok(Target {
+            name: row.get(0)?,
+            errors: row.get(1)?,
+            opened_at: row.get(2)?,
+            next_probe: row.get(3)?,
+            closing: row.get(4)?,
+            probe_wait: row.get(5)?,
+            probe_job: row.get(6)?,
+            reason: row.get(7)?,
+        })
+    }
+}
+
+/// Targets that have had errors.
+#[derive(Default)]
+pub struct Breakers {
+    targets: BTreeMap<String, Target>,
+}
+
+impl Breakers {
+    pub fn load(tx: &mut Tx<'_>) -> Result<Breakers> {
+        Ok(Breakers { targets: all(tx)?.into_iter().map(|t| (t.name.clone(), t)).collect() })
+    }
+
+    /// The first of a job's targets that is down.
+    pub fn down(&self, targets: Option<&str>) -> Option<String> {
+        let names = targets.filter(|_| !self.targets.is_empty())?.lines();
+        names
+            .filter_map(|name| self.targets.get(name))
+            .find(|t| t.opened_at.is_some())
+            .map(|t| t.name.clone())
+    }
+
+    pub fn due_for_probe(&self, now: Micros) -> Vec<String> {
+        let due = |t: &&Target| {
+            t.opened_at.is_some()
+                && t.probe_job.is_none()
+                && t.next_probe.is_some_and(|at| at <= now)
+        };
+        self.targets.values().filter(due).map(|t| t.name.clone()).collect()
+    }
+}
+
+/// Every target that has had errors since its last success.
+pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Target>> {
+    const ALL: Statement = statement!("sql/all_targets");
+    Ok(tx.query(&ALL, &[])?)
+}
+
+/// Whether a target is down after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Down {
+    No,
+    /// This error was the one that opened the breaker.
+    Opened,
+    /// It was open already: the error tells nothing about the job.
+    Already,
+}
+
+/// Counts an error that names a target.
+pub(crate) fn failed(
+    tx: &mut Tx<'_>,
+    work: &mut Work<'_>,
+    run: &Run,
+    error: &JobError,
+) -> Result<Down> {
+    const COUNT: Statement = statement!("sql/count_target_error");
+    const OPEN: Statement = statement!("sql/open_breaker");
+    probe_over(tx, work, run, error.target.as_deref())?;
+    let Some(target) = error.target.as_deref().filter(|t| crate::rules::add::is_target(t)) else {
+        return Ok(Down::No);
+    };
+    let (errors, opened): (i64, Option<Micros>) =
+        tx.one(&COUNT, &db::params![target, PROBE_WAIT_FIRST, &error.message])?;
+    if opened.is_some() {
+        return Ok(Down::Already);
+    }
+    if errors < ERRORS_TO_OPEN {
+        return Ok(Down::No);
+    }
+    tx.execute(
+        &OPEN,
+        &db::params![target, work.now, work.now + PROBE_WAIT_FIRST, PROBE_WAIT_FIRST],
+    )?;
+    tracing::warn!(
+        target_name = target,
+        reason = error.message,
+        "target is down; jobs that need it wait"
+    );
+    Ok(Down::Opened)
+}
+
+/// A run that was a probe is over. If its error named the target, the next look comes later.
+pub(crate) fn probe_over(
+    tx: &mut Tx<'_>,
+    work: &mut Work<'_>,
+    run: &Run,
+    failed_at: Option<&str>,
+) -> Result<()> {
+    const OVER: Statement = statement!("sql/probe_over");
+    let Some(probe) = &run.probe else { return Ok(()) };
+    let factor = if failed_at == Some(probe) { 2 } else { 1 };
+    tx.execute(&OVER, &db::params![probe, work.now, factor, PROBE_WAIT_MAX])?;
+    Ok(())
+}
+
+/// A success of a job that needs a target: it is up.
+pub(crate) fn succeeded(
+    tx: &mut Tx<'_>,
+    work: &mut Work<'_>,
+    job: i64,
+    probe: Option<&str>,
+) -> Result<()> {
+    const NEEDS: Statement = statement!("sql/job_targets");
+    const CLOSE: Statement = statement!("sql/close_breaker");
+    if work.breakers.targets.is_empty() {
+        return Ok(());
+    }
+    let (needs,): (Option<String>,) = tx.one(&NEEDS, &db::params![job])?;
+    let needs = needs.unwrap_or_default();
+    let up: Vec<String> = needs
+        .lines()
+        .chain(probe)
+        .filter(|n| work.breakers.targets.contains_key(*n))
+        .map(str::to_string)
+        .collect();
+    for name in up {
+        if let Some(target) = work.breakers.targets.remove(&name) {
+            tx.execute(&CLOSE, &db::params![&name])?;
+            if target.opened_at.is_some() {
+                tracing::info!(target_name = name, "target is up again");
+                release(tx, work.now, &name)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Notes which job looks after a target.
+pub(crate) fn probing(tx: &mut Tx<'_>, target: &str, job: i64, token: i64) -> Result<()> {
+    const PROBING: Statement = statement!("sql/set_probe");
+    tx.execute(&PROBING, &db::params![target, job, token])?;
+    Ok(())
+}
+
+/// Goes on releasing the jobs of targets that are up again.
+pub(crate) fn release_some(tx: &mut Tx<'_>, now: Micros, breakers: &Breakers) -> Result<()> {
+    for target in breakers.targets.values().filter(|t| t.closing) {
+        release(tx, now, &target.name)?;
+    }
+    Ok(())
+}
+
+/// Releases a chunk of the jobs that waited for a target; forgets the target with the last one.
+fn release(tx: &mut Tx<'_>, now: Micros, target: &str) -> Result<()> {
+    const BLOCKED: Statement = statement!("sql/blocked_jobs", per engine);
+    const FORGET: Statement = statement!("sql/forget_target");
+    let rows: Vec<(i64, i64, String)> = tx.query(&BLOCKED, &db::params![target, 4, RELEASE_MAX])?;
+    let done = (rows.len() as i64) < RELEASE_MAX;
+    let hopefuls: Vec<Hopeful> =
+        rows.into_iter().map(|(id, stage, lock)| Hopeful { id, stage, lock }).collect();
+    line::make_ready(tx, now, &hopefuls)?;
+    if done {
+        tx.execute(&FORGET, &db::params![target])?;
+    }
+    Ok(())
+}

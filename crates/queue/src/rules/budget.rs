@@ -1,0 +1,135 @@
+//! Budgets: what a run needs is reserved when it is claimed and free when the run is over. The
+//! reservations are rows by job, so a crash leaks nothing.
+
+use crate::codes::State;
+use crate::error::{Error, Result};
+use crate::job::Amounts;
+use crate::rules::line::{self, Hopeful};
+use db::{Micros, Statement, Tx, Value, statement};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Starved jobs that one freed resource makes ready; those that still do not fit starve again.
+const RELEASE_MAX: i64 = 64;
+
+/// Whether a job's needs can be met now.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fit {
+    Yes,
+    /// Not by this worker.
+    NotHere,
+    /// Not in the whole deployment; the resource that is short.
+    No(String),
+}
+
+#[derive(Default)]
+struct Resource {
+    total: Option<i64>,
+    used: i64,
+    here: Option<i64>,
+    used_here: i64,
+}
+
+/// What there is, what is used, and what this claim adds to it.
+#[derive(Default)]
+pub struct Budgets {
+    resources: BTreeMap<String, Resource>,
+    taken: BTreeMap<i64, Amounts>,
+}
+
+impl Budgets {
+    pub fn load(tx: &mut Tx<'_>, worker: i64, capacity: &Amounts) -> Result<Budgets> {
+        const TOTALS: Statement = statement!("sql/lock_resources", per engine);
+        const USED: Statement = statement!("sql/used_resources");
+        let mut budgets = Budgets::default();
+        for (name, total) in tx.query::<(String, i64)>(&TOTALS, &[])? {
+            budgets.resources.entry(name).or_default().total = Some(total);
+        }
+        for (name, amount) in capacity {
+            budgets.resources.entry(name.clone()).or_default().here = Some(*amount);
+        }
+        for (name, used, used_here) in
+            tx.query::<(String, i64, i64)>(&USED, &db::params![worker])?
+        {
+            let resource = budgets.resources.entry(name).or_default();
+            (resource.used, resource.used_here) = (used, used_here);
+        }
+        Ok(budgets)
+    }
+
+    /// Sets the needs of a job aside if they fit.
+    pub fn take(&mut self, job: i64, needs: &Amounts) -> Fit {
+        let over = |limit: Option<i64>, used: i64, amount: i64| {
+            limit.is_some_and(|limit| used + amount > limit)
+        };
+        for (name, amount) in needs {
+            let Some(resource) = self.resources.get(name) else { continue };
+            if over(resource.total, resource.used, *amount) {
+                return Fit::No(name.clone());
+            }
+            if over(resource.here, resource.used_here, *amount) {
+                return Fit::NotHere;
+            }
+        }
+        for (name, amount) in needs {
+            // Noted even where there is no limit: one may be set while the job runs.
+            let resource = self.resources.entry(name.clone()).or_default();
+            resource.used += amount;
+            resource.used_here += amount;
+            self.taken.entry(job).or_default().insert(name.clone(), *amount);
+        }
+        Fit::Yes
+    }
+
+    pub fn give_back(&mut self, job: i64) {
+        for (name, amount) in self.taken.remove(&job).unwrap_or_default() {
+            if let Some(resource) = self.resources.get_mut(&name) {
+                resource.used -= amount;
+                resource.used_here -= amount;
+            }
+        }
+    }
+
+    pub fn write(&self, tx: &mut Tx<'_>, worker: i64) -> Result<()> {
+        const RESERVE: Statement = statement!("sql/reserve");
+        for (job, amounts) in &self.taken {
+            for (resource, amount) in amounts {
+                tx.execute(&RESERVE, &db::params![job, resource, amount, worker])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Frees what jobs had reserved, and lets jobs that starved for it try again.
+pub fn release(tx: &mut Tx<'_>, now: Micros, jobs: impl Iterator<Item = i64>) -> Result<()> {
+    const FREE: Statement = statement!("sql/free_reservations", per engine);
+    let rows: Vec<[Value<'_>; 1]> = jobs.map(|job| [Value::Int(job)]).collect();
+    let freed: BTreeSet<String> =
+        tx.each::<(String,), 1>(&FREE, &[], &rows)?.into_iter().map(|r| r.0).collect();
+    freed.iter().try_for_each(|resource| feed(tx, now, resource))
+}
+
+fn feed(tx: &mut Tx<'_>, now: Micros, resource: &str) -> Result<()> {
+    const STARVED: Statement = statement!("sql/blocked_jobs", per engine);
+    let rows: Vec<(i64, i64, String)> =
+        tx.query(&STARVED, &db::params![resource, State::Starved, RELEASE_MAX])?;
+    let hopefuls: Vec<Hopeful> =
+        rows.into_iter().map(|(id, stage, lock)| Hopeful { id, stage, lock }).collect();
+    line::make_ready(tx, now, &hopefuls)
+}
+
+/// Says how much of a resource the whole deployment has; None for no limit.
+pub fn set_total(tx: &mut Tx<'_>, now: Micros, resource: &str, total: Option<i64>) -> Result<()> {
+    const SET: Statement = statement!("sql/set_resource");
+    const UNSET: Statement = statement!("sql/unset_resource");
+    if total.is_some_and(|t| t < 0) || resource.is_empty() || resource.contains(char::is_control) {
+        return Err(Error::BadInput(format!(
+            "`{resource}` needs a name and an amount of 0 or more"
+        )));
+    }
+    match total {
+        Some(total) => tx.execute(&SET, &db::params![resource, total])?,
+        None => tx.execute(&UNSET, &db::params![resource])?,
+    };
+    feed(tx, now, resource)
+}

@@ -1,0 +1,469 @@
+//! Claiming: up to n jobs of a stage for one worker, each with its own token, in one transaction.
+//! What cannot be claimed is skipped, and put where it is not met again until that changes.
+
+use crate::catalog::{Catalog, Pipeline, Stage};
+use crate::codes::{State, Status};
+use crate::error::{Error, Result};
+use crate::job::{Amounts, Claimed, Lease};
+use crate::rules::breaker::{self, Breakers};
+use crate::rules::budget::{Budgets, Fit};
+use crate::rules::history::{Event, Journal, Weight};
+use crate::rules::line::{self, Hopeful};
+use crate::rules::people::hold::{self, Held};
+use db::{Engine, FromRow, Micros, Row, Statement, Tx, Value, statement};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Pages of candidates one claim looks through before it leaves the rest to the next.
+const PAGES_MAX: usize = 16;
+/// Rows that one claim makes ready because their time has come.
+const DUE_MAX: i64 = 1000;
+
+/// Who claims what.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    pub worker: i64,
+    /// How the worker is named in history.
+    pub who: &'a str,
+    pub stage: i64,
+    pub limit: usize,
+    /// How many of them are started at once; the others lie in a buffer until they are.
+    pub start: usize,
+}
+
+/// What the claim finds when it begins.
+struct Context {
+    lease_until: Micros,
+    ended: bool,
+    capacity: Amounts,
+    workspaces: Vec<String>,
+    paused: bool,
+    holds: bool,
+    targets: bool,
+    due: bool,
+    failures: bool,
+    budgets: bool,
+}
+
+impl FromRow for Context {
+    fn from_row(row: &Row<'_>) -> db::Result<Context> {
+        let broken =
+            |e: serde_json::Error| db::Error::Other("a worker's row".to_string(), e.to_string());
+        let (capacity, workspaces): (String, String) = (row.get(2)?, row.get(3)?);
+        Ok(Context {
+            lease_until: row.get(0)?,
+            ended: row.get(1)?,
+            capacity: serde_json::from_str(&capacity).map_err(broken)?,
+            workspaces: serde_json::from_str(&workspaces).map_err(broken)?,
+            paused: row.get(4)?,
+            holds: row.get(5)?,
+            targets: row.get(6)?,
+            due: row.get(7)?,
+            failures: row.get(8)?,
+            budgets: row.get(9)?,
+        })
+    }
+}
+
+/// A ready row.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    id: i64,
+    priority: i64,
+    due: Micros,
+    lock: String,
+    begun: bool,
+    batch: Option<i64>,
+    collection: Option<String>,
+    targets: Option<String>,
+    workspace: Option<String>,
+    needs: Option<String>,
+    probe: Option<String>,
+}
+
+impl FromRow for Candidate {
+    fn from_row(row: &Row<'_>) -> db::Result<Candidate> {
+        Ok(Candidate {
+            id: row.get(0)?,
+            priority: row.get(1)?,
+            due: row.get(2)?,
+            lock: row.get(3)?,
+            begun: row.get(4)?,
+            batch: row.get(5)?,
+            collection: row.get(6)?,
+            targets: row.get(7)?,
+            workspace: row.get(8)?,
+            needs: row.get(9)?,
+            probe: None,
+        })
+    }
+}
+
+/// What is to be done with a candidate.
+enum Verdict {
+    Take,
+    /// Out of the index until something changes: the new state and what it waits for.
+    Aside(State, String),
+    /// Not for this worker.
+    NotHere,
+}
+
+struct Claiming<'c> {
+    now: Micros,
+    request: Request<'c>,
+    pipeline: &'c Pipeline,
+    stage: &'c Stage,
+    context: Context,
+    held: Held,
+    breakers: Breakers,
+    budgets: Budgets,
+    journal: Journal,
+    taken: Vec<Candidate>,
+    tokens: HashMap<i64, i64>,
+    started: HashSet<i64>,
+}
+
+/// Claims jobs for a worker whose lease is good.
+pub fn claim(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    request: Request<'_>,
+) -> Result<Vec<Claimed>> {
+    const ENTER: Statement = statement!("sql/enter_claims", per engine);
+    const CONTEXT: Statement = statement!("sql/claim_context");
+    let (pipeline, stage) = catalog.stage(request.stage)?;
+    if tx.engine() == Engine::Postgres {
+        // I9: a pause or a hold waits for claims under way, and claims that follow see it.
+        tx.query::<()>(&ENTER, &[])?;
+    }
+    let params = db::params![request.worker, stage.id, pipeline.id, now];
+    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(request.worker))?;
+    if context.ended || context.lease_until < now {
+        return Err(Error::LeaseLost(request.worker));
+    }
+    if context.paused || request.limit == 0 {
+        return Ok(Vec::new());
+    }
+    if context.due {
+        wake_due(tx, now, stage)?;
+    }
+    let mut claiming = Claiming {
+        held: if context.holds { hold::held_names(tx)? } else { Held::default() },
+        breakers: if context.targets { Breakers::load(tx)? } else { Breakers::default() },
+        budgets: Budgets::default(),
+        journal: Journal::default(),
+        taken: Vec::new(),
+        tokens: HashMap::new(),
+        started: HashSet::new(),
+        now,
+        request,
+        pipeline,
+        stage,
+        context,
+    };
+    if claiming.context.budgets || !claiming.context.capacity.is_empty() {
+        claiming.budgets = Budgets::load(tx, request.worker, &claiming.context.capacity)?;
+    }
+    claiming.probes(tx)?;
+    claiming.pages(tx)?;
+    claiming.finish(tx)
+}
+
+/// Jobs whose time has come: ready, or parked if their lock is taken.
+fn wake_due(tx: &mut Tx<'_>, now: Micros, stage: &Stage) -> Result<()> {
+    const DUE: Statement = statement!("sql/due_jobs", per engine);
+    let due: Vec<(i64, String)> = tx.query(&DUE, &db::params![stage.id, now, DUE_MAX])?;
+    let hopefuls: Vec<Hopeful> =
+        due.into_iter().map(|(id, lock)| Hopeful { id, stage: stage.id, lock }).collect();
+    line::make_ready(tx, now, &hopefuls)
+}
+
+impl Claiming<'_> {
+    fn room(&self) -> usize {
+        self.request.limit - self.taken.len()
+    }
+
+    /// One job for each target that is down and due for a look.
+    fn probes(&mut self, tx: &mut Tx<'_>) -> Result<()> {
+        const BLOCKED: Statement = statement!("sql/first_blocked", per engine);
+        breaker::release_some(tx, self.now, &self.breakers)?;
+        for target in self.breakers.due_for_probe(self.now) {
+            if self.room() == 0 {
+                return Ok(());
+            }
+            let found: Option<Candidate> =
+                tx.first(&BLOCKED, &db::params![&target, self.stage.id])?;
+            let Some(mut candidate) = found else { continue };
+            candidate.probe = Some(target);
+            if matches!(self.judge(&candidate)?, Verdict::Take) {
+                self.take(tx, vec![candidate])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pages(&mut self, tx: &mut Tx<'_>) -> Result<()> {
+        const READY: Statement = statement!("sql/ready_jobs", per engine);
+        let mut after = (-1_i64, 0_i64, 0_i64);
+        for _ in 0..PAGES_MAX {
+            let want = self.room();
+            if want == 0 {
+                break;
+            }
+            let limit = i64::try_from(want).unwrap_or(i64::MAX);
+            let page: Vec<Candidate> =
+                tx.query(&READY, &db::params![self.stage.id, after.0, after.1, after.2, limit])?;
+            let Some(last) = page.last() else { break };
+            after = (last.priority, last.due, last.id);
+            let full = page.len() == want;
+            self.take_page(tx, page)?;
+            if !full {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_page(&mut self, tx: &mut Tx<'_>, page: Vec<Candidate>) -> Result<()> {
+        let mut good = Vec::with_capacity(page.len());
+        for candidate in page {
+            match self.judge(&candidate)? {
+                Verdict::Take => good.push(candidate),
+                Verdict::NotHere => {}
+                Verdict::Aside(state, what) => self.put_aside(tx, &candidate, state, &what)?,
+            }
+        }
+        self.take(tx, good)
+    }
+
+    fn judge(&mut self, candidate: &Candidate) -> Result<Verdict> {
+        let place = self.judge_place(candidate);
+        if matches!(place, Verdict::Aside(..)) {
+            return Ok(place);
+        }
+        if candidate.probe.is_none()
+            && let Some(target) = self.breakers.down(candidate.targets.as_deref())
+        {
+            return Ok(Verdict::Aside(State::Blocked, target));
+        }
+        if matches!(place, Verdict::NotHere) {
+            return Ok(place);
+        }
+        let needs = needs_of(self.stage, candidate)?;
+        Ok(match self.budgets.take(candidate.id, &needs) {
+            Fit::Yes => Verdict::Take,
+            Fit::NotHere => Verdict::NotHere,
+            Fit::No(resource) => Verdict::Aside(State::Starved, resource),
+        })
+    }
+
+    /// Holds, which keep back what has not begun (I9), and where the job's bytes are.
+    fn judge_place(&self, candidate: &Candidate) -> Verdict {
+        if !candidate.begun
+            && let Some(by) = self.held.of(candidate.batch, candidate.collection.as_deref())
+        {
+            return Verdict::Aside(State::Held, by.to_string());
+        }
+        match &candidate.workspace {
+            Some(workspace) if !self.context.workspaces.contains(workspace) => Verdict::NotHere,
+            _ => Verdict::Take,
+        }
+    }
+
+    fn put_aside(
+        &mut self,
+        tx: &mut Tx<'_>,
+        candidate: &Candidate,
+        state: State,
+        what: &str,
+    ) -> Result<()> {
+        const ASIDE: Statement = statement!("sql/put_aside");
+        tx.execute(&ASIDE, &db::params![candidate.id, state, what, self.now])?;
+        if state == State::Held {
+            let event = Event::new(candidate.id, self.now, "rule", "held")
+                .from(self.stage.id, Status::Queued)
+                .to(self.stage.id, Status::Held);
+            self.journal.note(
+                self.pipeline,
+                Weight::Step,
+                event.why(format!("its {what} is held")),
+            );
+        }
+        // Whoever stood behind it in the line may go now.
+        line::promote(tx, self.now, &BTreeSet::from([candidate.lock.clone()]))
+    }
+
+    /// Takes the locks of good candidates; those that lose the race for theirs are parked.
+    fn take(&mut self, tx: &mut Tx<'_>, good: Vec<Candidate>) -> Result<()> {
+        const TAKE: Statement = statement!("sql/take_locks", per engine);
+        if good.is_empty() {
+            return Ok(());
+        }
+        let tokens = tx.next_ids("tokens", good.len())?;
+        let chosen = one_per_lock(&good);
+        let mut rows: Vec<[Value<'_>; 5]> = Vec::with_capacity(good.len());
+        for (candidate, token) in good.iter().zip(&tokens).filter(|(c, _)| chosen.contains(&c.id)) {
+            let now = (self.started.len() < self.request.start).then_some(self.now);
+            if now.is_some() {
+                self.started.insert(candidate.id);
+            }
+            rows.push(db::params![&candidate.lock, candidate.id, token, now, &candidate.probe]);
+        }
+        // One order for everyone, so that two claims cannot deadlock.
+        rows.sort_by(|a, b| text(&a[0]).cmp(text(&b[0])));
+        let common = db::params![self.request.worker, self.stage.id, self.now];
+        let got: HashSet<i64> =
+            tx.each::<(i64,), 5>(&TAKE, &common, &rows)?.into_iter().map(|r| r.0).collect();
+        self.leave_waiting(tx, &got)?;
+        self.mark_overtaken(tx, &good, &got)?;
+        let mut lost = Vec::new();
+        for (candidate, token) in good.into_iter().zip(tokens) {
+            if got.contains(&candidate.id) {
+                self.note_taken(tx, &candidate, token)?;
+                self.tokens.insert(candidate.id, token);
+                self.taken.push(candidate);
+            } else {
+                self.budgets.give_back(candidate.id);
+                self.started.remove(&candidate.id);
+                lost.push(Hopeful { id: candidate.id, stage: self.stage.id, lock: candidate.lock });
+            }
+        }
+        line::make_ready(tx, self.now, &lost)
+    }
+
+    fn leave_waiting(&self, tx: &mut Tx<'_>, got: &HashSet<i64>) -> Result<()> {
+        const LEAVE: Statement = statement!("sql/leave_waiting", per engine);
+        let rows: Vec<[Value<'_>; 1]> = got.iter().map(|id| [Value::Int(*id)]).collect();
+        tx.each::<(), 1>(&LEAVE, &[], &rows)?;
+        Ok(())
+    }
+
+    /// Failed jobs of a lock that someone else has now begun to work on resume earlier if requeued.
+    fn mark_overtaken(
+        &self,
+        tx: &mut Tx<'_>,
+        good: &[Candidate],
+        got: &HashSet<i64>,
+    ) -> Result<()> {
+        const OVERTAKE: Statement = statement!("sql/mark_overtaken", per engine);
+        if !self.context.failures {
+            return Ok(());
+        }
+        let rows: Vec<[Value<'_>; 1]> =
+            good.iter().filter(|c| got.contains(&c.id)).map(|c| [Value::from(&c.lock)]).collect();
+        tx.each::<(), 1>(&OVERTAKE, &[], &rows)?;
+        Ok(())
+    }
+
+    fn note_taken(&mut self, tx: &mut Tx<'_>, candidate: &Candidate, token: i64) -> Result<()> {
+        let event = Event::new(candidate.id, self.now, self.request.who, "claimed")
+            .from(self.stage.id, Status::Queued)
+            .to(self.stage.id, Status::Running)
+            .token(token);
+        let why =
+            candidate.probe.as_ref().map(|target| format!("to see whether {target} is up again"));
+        self.journal.note(self.pipeline, Weight::Step, event.because(why));
+        if let Some(target) = &candidate.probe {
+            breaker::probing(tx, target, candidate.id, token)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, tx: &mut Tx<'_>) -> Result<Vec<Claimed>> {
+        const DETAILS: Statement = statement!("sql/claimed_details", per engine);
+        self.budgets.write(tx, self.request.worker)?;
+        std::mem::take(&mut self.journal).write(tx)?;
+        let rows: Vec<[Value<'_>; 1]> = self.taken.iter().map(|c| [Value::Int(c.id)]).collect();
+        let details: Vec<Details> = tx.each(&DETAILS, &db::params![self.stage.id], &rows)?;
+        let mut details: HashMap<i64, Details> = details.into_iter().map(|d| (d.id, d)).collect();
+        let mut claimed = Vec::with_capacity(self.taken.len());
+        for candidate in self.taken {
+            let (Some(detail), Some(token)) =
+                (details.remove(&candidate.id), self.tokens.get(&candidate.id))
+            else {
+                return Err(Error::unknown(
+                    "job",
+                    candidate.id,
+                    "its record is gone; restore a backup",
+                ));
+            };
+            claimed.push(Claimed {
+                lease: Lease {
+                    job: candidate.id,
+                    lock: candidate.lock,
+                    token: *token,
+                    batch: candidate.batch,
+                },
+                pipeline: self.pipeline.id,
+                stage: self.stage.id,
+                subject: detail.subject,
+                payload: detail.payload,
+                collection: candidate.collection,
+                targets: candidate
+                    .targets
+                    .map(|t| t.lines().map(str::to_string).collect())
+                    .unwrap_or_default(),
+                workspace: candidate.workspace,
+                priority: candidate.priority,
+                added_at: detail.added_at,
+                attempt: detail.attempts + 1,
+                started: self.started.contains(&candidate.id),
+            });
+        }
+        Ok(claimed)
+    }
+}
+
+struct Details {
+    id: i64,
+    subject: String,
+    payload: Option<Vec<u8>>,
+    added_at: Micros,
+    attempts: i64,
+}
+
+impl FromRow for Details {
+    fn from_row(row: &Row<'_>) -> db::Result<Details> {
+        Ok(Details {
+            id: row.get(0)?,
+            subject: row.get(1)?,
+            payload: row.get(2)?,
+            added_at: row.get(3)?,
+            attempts: row.get(4)?,
+        })
+    }
+}
+
+/// What the run needs: the stage's needs and the job's own, whichever is more.
+fn needs_of(stage: &Stage, candidate: &Candidate) -> Result<Amounts> {
+    let mut needs = stage.settings.needs.clone();
+    if let Some(own) = &candidate.needs {
+        let own: Amounts = serde_json::from_str(own).map_err(|e| {
+            Error::BadInput(format!("the needs of job {} cannot be read: {e}", candidate.id))
+        })?;
+        for (resource, amount) in own {
+            let entry = needs.entry(resource).or_default();
+            *entry = amount.max(*entry);
+        }
+    }
+    Ok(needs)
+}
+
+/// The ids to try: one of each lock, and the one that owns its lock already if there is one.
+fn one_per_lock(candidates: &[Candidate]) -> HashSet<i64> {
+    let mut first: HashMap<&str, &Candidate> = HashMap::with_capacity(candidates.len());
+    for candidate in candidates {
+        let entry = first.entry(candidate.lock.as_str()).or_insert(candidate);
+        if candidate.begun && !entry.begun {
+            *entry = candidate;
+        }
+    }
+    first.values().map(|c| c.id).collect()
+}
+
+fn text<'a>(value: &Value<'a>) -> &'a str {
+    match value {
+        Value::Text(text) => text,
+        _ => "",
+    }
+}

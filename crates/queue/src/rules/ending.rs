@@ -1,0 +1,131 @@
+//! How jobs end: succeeded, failed or cancelled, each exactly once (I5).
+
+use crate::catalog::{Catalog, Pipeline};
+use crate::codes::Status;
+use crate::error::Result;
+use crate::job::JobError;
+use crate::rules::counts::Counts;
+use crate::rules::history::{Event, Journal, Weight};
+use db::{Micros, Statement, Tx, Value, statement};
+
+/// A job about to end. Whoever calls has taken it out of `waiting` and `started`.
+#[derive(Debug, Clone)]
+pub struct Ending<'a> {
+    pub job: i64,
+    pub stage: i64,
+    pub from: Status,
+    pub batch: Option<i64>,
+    pub subject: &'a str,
+    pub lock: &'a str,
+}
+
+/// Why it failed and what a person can do about it.
+pub struct Verdict<'a> {
+    pub error: &'a JobError,
+    pub note: &'a str,
+    pub recoverable: bool,
+}
+
+/// Fails a job: it gives up its lock and waits for a person.
+pub fn fail(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    pipeline: &Pipeline,
+    who: &str,
+    job: &Ending<'_>,
+    verdict: &Verdict<'_>,
+    journal: &mut Journal,
+    counts: &mut Counts,
+) -> Result<()> {
+    const INSERT: Statement = statement!("sql/insert_failure");
+    let error = verdict.error;
+    tx.execute(
+        &INSERT,
+        &db::params![
+            job.job,
+            pipeline.id,
+            job.subject,
+            job.lock,
+            job.stage,
+            now,
+            &error.code,
+            &error.message,
+            &error.target,
+            verdict.note,
+            verdict.recoverable
+        ],
+    )?;
+    end_rows(
+        tx,
+        now,
+        Status::Failed,
+        &[(job.job, job.stage, who.to_string(), Some(error.message.clone()))],
+    )?;
+    let event = Event::new(job.job, now, who, "failed")
+        .from(job.stage, job.from)
+        .to(job.stage, Status::Failed);
+    journal.note(pipeline, Weight::Always, event.error(error));
+    counts.moved(job.batch, Some(job.from), Status::Failed);
+    Ok(())
+}
+
+/// Cancels a job; what it was is kept in history.
+pub fn cancel(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    pipeline: &Pipeline,
+    who: &str,
+    why: &str,
+    job: &Ending<'_>,
+    journal: &mut Journal,
+    counts: &mut Counts,
+) -> Result<()> {
+    end_rows(
+        tx,
+        now,
+        Status::Cancelled,
+        &[(job.job, job.stage, who.to_string(), Some(why.to_string()))],
+    )?;
+    let event = Event::new(job.job, now, who, "cancelled")
+        .from(job.stage, job.from)
+        .to(job.stage, Status::Cancelled);
+    journal.note(pipeline, Weight::Always, event.why(why));
+    counts.moved(job.batch, Some(job.from), Status::Cancelled);
+    Ok(())
+}
+
+/// Job, stage, who, why.
+pub type EndRow = (i64, i64, String, Option<String>);
+
+pub fn end_rows(tx: &mut Tx<'_>, now: Micros, status: Status, ended: &[EndRow]) -> Result<()> {
+    const END: Statement = statement!("sql/end_jobs", per engine);
+    let rows: Vec<[Value<'_>; 4]> =
+        ended.iter().map(|(job, stage, who, why)| db::params![job, stage, who, why]).collect();
+    tx.each::<(), 4>(&END, &db::params![now, status], &rows)?;
+    Ok(())
+}
+
+/// Once a subject succeeded, its earlier failures are by-the-by: resolved, and kept in history.
+pub fn resolve_failures(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    who: &str,
+    succeeded: &[(i64, i64, &str)],
+    journal: &mut Journal,
+    counts: &mut Counts,
+) -> Result<()> {
+    const RESOLVE: Statement = statement!("sql/resolve_failures", per engine);
+    let rows: Vec<[Value<'_>; 3]> = succeeded
+        .iter()
+        .map(|(job, pipeline, subject)| db::params![job, pipeline, *subject])
+        .collect();
+    // Failed job, its pipeline, stage and batch, and the job that made it moot.
+    let resolved: Vec<(i64, i64, i64, Option<i64>, i64)> = tx.each(&RESOLVE, &[], &rows)?;
+    for (job, pipeline, stage, batch, by) in resolved {
+        let ending = Ending { job, stage, from: Status::Failed, batch, subject: "", lock: "" };
+        let why = format!("superseded by job {by}, which succeeded");
+        cancel(tx, now, catalog.pipeline(pipeline)?, who, &why, &ending, journal, counts)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! I8: every change of stage or status has a history row, written in the same transaction.
+
+use crate::catalog::Pipeline;
+use crate::codes::Status;
+use crate::error::Result;
+use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
+
+/// Where a job is: in which stage, and how.
+pub type Place = (Option<i64>, Option<Status>);
+
+/// One change, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub job: i64,
+    pub at: Micros,
+    pub who: String,
+    pub event: String,
+    pub from: Place,
+    pub to: Place,
+    pub why: Option<String>,
+    pub code: Option<String>,
+    pub target: Option<String>,
+    pub token: Option<i64>,
+}
+
+/// How much a change matters to a pipeline that keeps only how jobs ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// A step on the way: kept by pipelines with full history.
+    Step,
+    /// An error or a person's action: always kept.
+    Always,
+}
+
+/// Rows gathered by a rule and written together.
+#[derive(Default)]
+pub struct Journal {
+    events: Vec<Event>,
+}
+
+impl Journal {
+    pub fn note(&mut self, pipeline: &Pipeline, weight: Weight, event: Event) {
+        if pipeline.full_history || weight == Weight::Always {
+            self.events.push(event);
+        }
+    }
+
+    pub fn write(self, tx: &mut Tx<'_>) -> Result<()> {
+        const INSERT: Statement = statement!("sql/insert_history", per engine);
+        let ids = tx.next_ids("history_ids", self.events.len())?;
+        let rows: Vec<[Value<'_>; 13]> = self
+            .events
+            .iter()
+            .zip(&ids)
+            .map(|(e, id)| {
+                db::params![
+                    e.job, id, e.at, &e.who, &e.event, e.from.0, e.from.1, e.to.0, e.to.1, &e.why,
+                    &e.code, &e.target, e.token
+                ]
+            })
+            .collect();
+        tx.each::<(), 13>(&INSERT, &[], &rows)?;
+        Ok(())
+    }
+}
+
+impl Event {
+    pub fn new(job: i64, at: Micros, who: &str, event: &str) -> Event {
+        Event {
+            job,
+            at,
+            who: who.to_string(),
+            event: event.to_string(),
+            from: (None, None),
+            to: (None, None),
+            why: None,
+            code: None,
+            target: None,
+            token: None,
+        }
+    }
+
+    pub fn from(self, stage: i64, status: Status) -> Event {
+        Event { from: (Some(stage), Some(status)), ..self }
+    }
+
+    pub fn to(self, stage: i64, status: Status) -> Event {
+        Event { to: (Some(stage), Some(status)), ..self }
+    }
+
+    pub fn why(self, why: impl Into<String>) -> Event {
+        Event { why: Some(why.into()), ..self }
+    }
+
+    pub fn because(self, why: Option<String>) -> Event {
+        Event { why, ..self }
+    }
+
+    pub fn token(self, token: i64) -> Event {
+        Event { token: Some(token), ..self }
+    }
+
+    pub fn error(self, error: &crate::job::JobError) -> Event {
+        Event {
+            why: Some(error.message.clone()),
+            code: Some(error.code.clone()),
+            target: error.target.clone(),
+            ..self
+        }
+    }
+}
+
+impl FromRow for Event {
+    fn from_row(row: &Row<'_>) -> db::Result<Event> {
+        let status = |n: Option<i64>| n.and_then(Status::from_number);
+        Ok(Event {
+            job: row.get(0)?,
+            at: row.get(1)?,
+            who: row.get(2)?,
+            event: row.get(3)?,
+            from: (row.get(4)?, status(row.get(5)?)),
+            to: (row.get(6)?, status(row.get(7)?)),
+            why: row.get(8)?,
+            code: row.get(9)?,
+            target: row.get(10)?,
+            token: row.get(11)?,
+        })
+    }
+}
+
+/// A job's history, oldest first, at most `limit` rows after the row `after`.
+pub fn of_job(tx: &mut Tx<'_>, job: i64, after: i64, limit: i64) -> Result<Vec<Event>> {
+    const SELECT: Statement = statement!("sql/job_history");
+    Ok(tx.query(&SELECT, &db::params![job, after, limit])?)
+}

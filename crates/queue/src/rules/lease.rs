@@ -1,0 +1,216 @@
+//! Leases: a worker's right to all it holds, until a time. The lease is on the worker's row, so
+//! that renewing it is one row however many jobs it runs.
+
+use crate::catalog::Catalog;
+use crate::error::{Error, Result};
+use crate::job::{Amounts, Claimed, Lease};
+use crate::rules::claim::Request;
+use crate::rules::counts::Counts;
+use crate::rules::running;
+use crate::rules::settle::Work;
+use db::{Engine, FromRow, Micros, Row, Statement, Tx, statement};
+
+/// A job claimed by another worker and not started for this long may be taken over.
+const IDLE_CLAIM: Micros = 1_000_000;
+
+/// A process that wants to work.
+#[derive(Debug, Clone, Default)]
+pub struct NewWorker {
+    pub name: String,
+    /// New at every start, so that two lives of one name are two workers.
+    pub boot: String,
+    pub host: String,
+    pub pid: i64,
+    pub stages: Vec<String>,
+    /// What there is of each resource in this process.
+    pub capacity: Amounts,
+    /// Work spaces it reaches.
+    pub workspaces: Vec<String>,
+}
+
+/// Registers a worker and gives it its first lease.
+pub fn register(tx: &mut Tx<'_>, now: Micros, worker: &NewWorker, lease: Micros) -> Result<i64> {
+    const INSERT: Statement = statement!("sql/insert_worker");
+    let id = tx.next_ids("worker_ids", 1)?[0];
+    tx.execute(
+        &INSERT,
+        &db::params![
+            id,
+            &worker.name,
+            &worker.boot,
+            &worker.host,
+            worker.pid,
+            &serde_json::json!(worker.stages).to_string(),
+            &serde_json::json!(worker.capacity).to_string(),
+            &serde_json::json!(worker.workspaces).to_string(),
+            now,
+            now + lease
+        ],
+    )?;
+    Ok(id)
+}
+
+/// A job that the database says a worker holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holding {
+    pub job: i64,
+    pub token: i64,
+    pub cancel_requested: bool,
+}
+
+impl FromRow for Holding {
+    fn from_row(row: &Row<'_>) -> db::Result<Holding> {
+        Ok(Holding { job: row.get(0)?, token: row.get(1)?, cancel_requested: row.get(2)? })
+    }
+}
+
+/// Renews a lease and says what the database thinks the worker holds.
+pub fn renew(tx: &mut Tx<'_>, now: Micros, worker: i64, lease: Micros) -> Result<Vec<Holding>> {
+    const RENEW: Statement = statement!("sql/renew_lease");
+    if tx.execute(&RENEW, &db::params![worker, now, now + lease])? == 0 {
+        return Err(Error::LeaseLost(worker));
+    }
+    holdings(tx, worker)
+}
+
+pub fn holdings(tx: &mut Tx<'_>, worker: i64) -> Result<Vec<Holding>> {
+    const HOLDINGS: Statement = statement!("sql/worker_holdings");
+    Ok(tx.query(&HOLDINGS, &db::params![worker])?)
+}
+
+struct Lost {
+    id: i64,
+    name: String,
+    host: String,
+    pid: i64,
+}
+
+impl FromRow for Lost {
+    fn from_row(row: &Row<'_>) -> db::Result<Lost> {
+        Ok(Lost { id: row.get(0)?, name: row.get(1)?, host: row.get(2)?, pid: row.get(3)? })
+    }
+}
+
+/// Takes the jobs of one worker whose lease has run out and queues them again; None if there is no
+/// such worker. `quiet` is how long the server must have been up: after an outage everyone has
+/// missed a renewal, and gets one full lease to make up for it.
+pub fn reap(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    quiet: Option<Micros>,
+) -> Result<Option<i64>> {
+    const EXPIRED: Statement = statement!("sql/expired_worker", per engine);
+    const UPTIME: Statement = statement!("sql/server_uptime", per engine);
+    if let (Engine::Postgres, Some(quiet)) = (tx.engine(), quiet) {
+        let (uptime,): (i64,) = tx.one(&UPTIME, &[])?;
+        if uptime < quiet {
+            return Ok(None);
+        }
+    }
+    let Some(lost) = tx.first::<Lost>(&EXPIRED, &db::params![now])? else { return Ok(None) };
+    let why = format!("worker {} (pid {} on {}) was lost", lost.name, lost.pid, lost.host);
+    end(tx, now, catalog, lost.id, "rule", "lost: its lease ran out", &why)?;
+    tracing::warn!(
+        worker = lost.id,
+        name = lost.name,
+        host = lost.host,
+        pid = lost.pid,
+        "worker lost; its jobs are queued again"
+    );
+    Ok(Some(lost.id))
+}
+
+/// Ends a worker that stops in good order; whatever it still holds is queued again.
+pub fn deregister(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    worker: i64,
+    who: &str,
+) -> Result<()> {
+    end(tx, now, catalog, worker, who, "stopped", "its worker stopped")
+}
+
+fn end(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    worker: i64,
+    who: &str,
+    ended: &str,
+    why: &str,
+) -> Result<()> {
+    const END: Statement = statement!("sql/end_worker");
+    const LEASES: Statement = statement!("sql/worker_leases");
+    let held: Vec<(i64, String, i64, Option<i64>)> = tx.query(&LEASES, &db::params![worker])?;
+    let leases: Vec<Lease> = held
+        .into_iter()
+        .map(|(job, lock, token, batch)| Lease { job, lock, token, batch })
+        .collect();
+    Counts::lock(tx, leases.iter().filter_map(|l| l.batch))?;
+    tx.execute(&END, &db::params![worker, now, ended])?;
+    let mut work = Work::begin(tx, now, catalog, who)?;
+    if work.reservations {
+        crate::rules::budget::release(tx, now, leases.iter().map(|l| l.job))?;
+    }
+    for lease in &leases {
+        if let Some(run) = running::find(tx, worker, lease)? {
+            let (pipeline, stage) = catalog.stage(run.stage)?;
+            running::interrupt(tx, &mut work, pipeline, stage, lease, &run, why)?;
+        }
+    }
+    work.end(tx, worker)
+}
+
+/// For a worker with nothing to do: takes jobs that lie in another's buffer. Safe, because starting
+/// is a write that needs the token they had there.
+pub fn take_over(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    request: Request<'_>,
+) -> Result<Vec<Claimed>> {
+    const IDLE: Statement = statement!("sql/idle_claims", per engine);
+    const TAKE: Statement = statement!("sql/take_over");
+    const DETAILS: Statement = statement!("sql/claimed_details", per engine);
+    const RECORD: Statement = statement!("sql/job_record");
+    let (pipeline, stage) = catalog.stage(request.stage)?;
+    let limit = i64::try_from(request.limit).unwrap_or(i64::MAX);
+    let idle: Vec<(i64, String)> =
+        tx.query(&IDLE, &db::params![stage.id, request.worker, now - IDLE_CLAIM, limit])?;
+    let tokens = tx.next_ids("tokens", idle.len())?;
+    let mut claimed = Vec::new();
+    for ((job, lock), token) in idle.into_iter().zip(tokens) {
+        tx.execute(&TAKE, &db::params![&lock, job, request.worker, token, now])?;
+        let rows: Vec<(i64, String, Option<Vec<u8>>, Micros, i64)> =
+            tx.each(&DETAILS, &db::params![stage.id], &[db::params![job]])?;
+        let (batch, collection, targets, workspace, priority): (
+            Option<i64>,
+            Option<String>,
+            Option<String>,
+            Option<String>,
+            i64,
+        ) = tx.one(&RECORD, &db::params![job])?;
+        for (_, subject, payload, added_at, attempts) in rows {
+            claimed.push(Claimed {
+                lease: Lease { job, lock: lock.clone(), token, batch },
+                pipeline: pipeline.id,
+                stage: stage.id,
+                subject,
+                payload,
+                collection: collection.clone(),
+                targets: targets
+                    .as_deref()
+                    .map(|t| t.lines().map(str::to_string).collect())
+                    .unwrap_or_default(),
+                workspace: workspace.clone(),
+                priority,
+                added_at,
+                attempt: attempts + 1,
+                started: true,
+            });
+        }
+    }
+    Ok(claimed)
+}

@@ -1,0 +1,92 @@
+//! The line in front of a lock: who is ready, who is parked, and who is let through next.
+//!
+//! At most one job of a lock is ready unless one owns it. A job is parked only while the row it
+//! waits behind is locked, and a lock is freed before, in a statement of its own, the next job is
+//! promoted; so no wake-up falls between "busy, wait" and "done, release".
+
+use crate::codes::State;
+use crate::error::Result;
+use db::{Micros, Statement, Tx, Value, statement};
+use std::collections::{BTreeSet, HashMap};
+
+/// A waiting row that may become ready.
+#[derive(Debug, Clone)]
+pub struct Hopeful {
+    pub id: i64,
+    pub stage: i64,
+    pub lock: String,
+}
+
+/// Who stands before a job in the line for a lock.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Ahead {
+    pub owner: Option<i64>,
+    pub first: Option<i64>,
+}
+
+impl Ahead {
+    /// True if job `id` must wait behind someone.
+    pub fn blocks(&self, id: i64) -> bool {
+        match self.owner {
+            Some(owner) => owner != id,
+            None => self.first.is_some_and(|first| first != id),
+        }
+    }
+}
+
+/// Who owns each lock, and who is ready for it. Rows found are locked until the transaction ends;
+/// rows that others have locked are not reported, and a job left ready by that is parked by the
+/// claim that meets it.
+pub fn ahead(
+    tx: &mut Tx<'_>,
+    locks: &BTreeSet<&str>,
+    waiting_too: bool,
+) -> Result<HashMap<String, Ahead>> {
+    const AHEAD: Statement = statement!("sql/ahead_in_line", per engine);
+    let rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::Text(lock)]).collect();
+    let mut found: HashMap<String, Ahead> = HashMap::new();
+    for (lock, id, owns) in
+        tx.each::<(String, i64, bool), 1>(&AHEAD, &[Value::from(waiting_too)], &rows)?
+    {
+        let entry = found.entry(lock).or_default();
+        match owns {
+            true => entry.owner = Some(id),
+            false => entry.first = Some(entry.first.map_or(id, |first| first.min(id))),
+        }
+    }
+    Ok(found)
+}
+
+/// Makes waiting jobs ready, or parks them if they must wait for their lock.
+pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Hopeful]) -> Result<()> {
+    const STATE: Statement = statement!("sql/set_state", per engine);
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let locks = jobs.iter().map(|job| job.lock.as_str()).collect();
+    let mut ahead = ahead(tx, &locks, true)?;
+    let mut rows: Vec<[Value<'_>; 2]> = Vec::with_capacity(jobs.len());
+    let mut sorted: Vec<&Hopeful> = jobs.iter().collect();
+    sorted.sort_unstable_by_key(|job| job.id);
+    for job in sorted {
+        let entry = ahead.entry(job.lock.clone()).or_default();
+        let state = if entry.blocks(job.id) { State::Parked } else { State::Ready };
+        entry.first.get_or_insert(job.id);
+        rows.push([Value::Int(job.id), Value::from(state)]);
+        if state == State::Ready {
+            tx.wake(job.stage);
+        }
+    }
+    tx.each::<(), 2>(&STATE, &[Value::Int(now)], &rows)?;
+    Ok(())
+}
+
+/// Lets the first parked job of each freed lock through.
+pub fn promote(tx: &mut Tx<'_>, now: Micros, locks: &BTreeSet<String>) -> Result<()> {
+    const PROMOTE: Statement = statement!("sql/promote", per engine);
+    let rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::Text(lock)]).collect();
+    for (stage,) in tx.each::<(i64,), 1>(&PROMOTE, &[Value::Int(now)], &rows)? {
+        tx.wake(stage);
+    }
+    Ok(())
+}

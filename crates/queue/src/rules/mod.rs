@@ -1,0 +1,18 @@
+//! The rules: plain functions over a transaction and an explicit `now`. Everything that decides is
+//! here, written once for both engines, and can be run by a simulator with a made-up clock.
+
+pub mod add;
+pub mod batch;
+pub mod breaker;
+pub mod budget;
+pub mod claim;
+mod counts;
+pub mod ending;
+pub mod history;
+pub mod lease;
+pub mod line;
+pub mod people;
+pub mod pipelines;
+pub mod report;
+pub mod running;
+pub mod settle;

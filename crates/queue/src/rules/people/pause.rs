@@ -1,0 +1,89 @@
+//! Pause and unpause: an administrative stop on a stage, a pipeline or everything. Nothing is
+//! handed out, adding goes on, running work finishes.
+
+use super::{Actor, stop_claims};
+use crate::catalog::Catalog;
+use crate::error::{Error, Result};
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    Everything,
+    Pipeline(i64),
+    Stage(i64),
+}
+
+impl Scope {
+    fn parts(self) -> (&'static str, i64) {
+        match self {
+            Scope::Everything => ("all", 0),
+            Scope::Pipeline(id) => ("pipeline", id),
+            Scope::Stage(id) => ("stage", id),
+        }
+    }
+
+    fn shown(self, catalog: &Catalog) -> String {
+        match self {
+            Scope::Everything => "everything".to_string(),
+            Scope::Pipeline(id) => {
+                catalog.pipeline(id).map_or_else(|_| id.to_string(), |p| format!("`{}`", p.name))
+            }
+            Scope::Stage(id) => format!("stage `{}`", catalog.stage_name(id)),
+        }
+    }
+}
+
+/// A pause in force.
+#[derive(Debug, Clone)]
+pub struct Pause {
+    pub kind: String,
+    pub id: i64,
+    pub who: String,
+    pub at: Micros,
+    pub reason: String,
+}
+
+impl FromRow for Pause {
+    fn from_row(row: &Row<'_>) -> db::Result<Pause> {
+        Ok(Pause {
+            kind: row.get(0)?,
+            id: row.get(1)?,
+            who: row.get(2)?,
+            at: row.get(3)?,
+            reason: row.get(4)?,
+        })
+    }
+}
+
+pub fn pause(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    actor: Actor<'_>,
+    scope: Scope,
+) -> Result<()> {
+    const INSERT: Statement = statement!("sql/insert_pause");
+    stop_claims(tx)?;
+    let (kind, id) = scope.parts();
+    match tx.execute(&INSERT, &db::params![kind, id, actor.who, now, actor.reason])? {
+        0 => Err(Error::Refused(format!("{} is paused already", scope.shown(catalog)))),
+        _ => Ok(()),
+    }
+}
+
+pub fn unpause(tx: &mut Tx<'_>, catalog: &Catalog, scope: Scope) -> Result<()> {
+    const DELETE: Statement = statement!("sql/delete_pause");
+    let (kind, id) = scope.parts();
+    if tx.execute(&DELETE, &db::params![kind, id])? == 0 {
+        return Err(Error::Refused(format!("{} is not paused", scope.shown(catalog))));
+    }
+    for stage in catalog.pipelines().flat_map(|p| &p.stages) {
+        tx.wake(stage.id);
+    }
+    Ok(())
+}
+
+pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Pause>> {
+    const ALL: Statement = statement!("sql/all_pauses");
+    Ok(tx.query(&ALL, &[])?)
+}

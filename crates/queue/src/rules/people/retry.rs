@@ -1,0 +1,86 @@
+//! Retry all: every failed job that fits a filter goes again, the newest of each subject.
+
+use super::requeue::requeue;
+use super::{Actor, cancel, find};
+use crate::catalog::Catalog;
+use crate::error::{Error, Result};
+use db::{Micros, Statement, Tx, statement};
+
+/// Which failed jobs; None fits all.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    pub pipeline: Option<i64>,
+    pub stage: Option<i64>,
+    pub code: Option<String>,
+    pub target: Option<String>,
+    pub batch: Option<i64>,
+}
+
+/// What a retry did, or would do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retried {
+    pub requeued: i64,
+    /// Older failures of a subject whose newest goes.
+    pub superseded: i64,
+    /// Not recoverable, or a newer job waits.
+    pub refused: i64,
+    /// Where to go on; None when all are done.
+    pub next: Option<i64>,
+}
+
+/// Requeues failed jobs after job `after`, at most `limit`; with `dry_run` only counts them.
+pub fn retry(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    actor: Actor<'_>,
+    filter: &Filter,
+    dry_run: bool,
+    after: i64,
+    limit: i64,
+) -> Result<Retried> {
+    const FAILED: Statement = statement!("sql/failed_jobs");
+    let rows: Vec<(i64, i64, bool)> = tx.query(
+        &FAILED,
+        &db::params![
+            filter.pipeline,
+            filter.stage,
+            &filter.code,
+            &filter.target,
+            filter.batch,
+            after,
+            limit
+        ],
+    )?;
+    let mut done = Retried {
+        next: rows.last().map(|r| r.0).filter(|_| rows.len() as i64 == limit),
+        ..Retried::default()
+    };
+    for (job, newest, recoverable) in rows {
+        if newest != job {
+            done.superseded += 1;
+            if !dry_run {
+                let found = find(tx, job)?;
+                let why = format!("superseded by job {newest}, which is retried");
+                cancel::cancel_found(
+                    tx,
+                    now,
+                    catalog,
+                    Actor { who: actor.who, reason: &why },
+                    &found,
+                )?;
+            }
+        } else if !recoverable {
+            done.refused += 1;
+        } else if dry_run {
+            done.requeued += 1;
+        } else {
+            match requeue(tx, now, catalog, actor, job, None) {
+                Ok(_) => done.requeued += 1,
+                Err(Error::Refused(_)) => done.refused += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(done)
+}

@@ -1,0 +1,113 @@
+//! A batch's report: written when its last job has ended, versioned, and honest about all of them.
+
+use crate::catalog::Catalog;
+use crate::codes::{BatchState, Status};
+use crate::error::Result;
+use crate::rules::batch::{self, Batch};
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use serde::Serialize;
+
+/// Problems and changes that a report lists in full; past that it says how many more there are.
+const LISTED_MAX: i64 = 100;
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    pub batch: i64,
+    pub label: String,
+    pub submitter: String,
+    pub collection: Option<String>,
+    pub version: i64,
+    pub state: BatchState,
+    pub submitted: i64,
+    pub succeeded: i64,
+    pub failed: i64,
+    pub cancelled: i64,
+    pub error: Option<String>,
+    /// The first failures; `failed` says how many there are.
+    pub failures: Vec<Item>,
+    /// What ended since the last version, with how; empty in the first.
+    pub changed: Vec<Item>,
+    pub changed_count: i64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Item {
+    pub job: i64,
+    pub subject: String,
+    pub status: Status,
+    pub stage: String,
+    pub code: Option<String>,
+    pub why: Option<String>,
+    #[serde(skip)]
+    stage_id: i64,
+}
+
+impl FromRow for Item {
+    fn from_row(row: &Row<'_>) -> db::Result<Item> {
+        Ok(Item {
+            job: row.get(0)?,
+            subject: row.get(1)?,
+            status: row.get(2)?,
+            stage: String::new(),
+            stage_id: row.get(3)?,
+            code: row.get(4)?,
+            why: row.get(5)?,
+        })
+    }
+}
+
+/// Writes the report of one batch that is due for it and moves the batch on; None if none is due.
+pub fn write_next(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog) -> Result<Option<Report>> {
+    const DUE: Statement = statement!("sql/reporting_batch", per engine);
+    const KEEP: Statement = statement!("sql/insert_report");
+    const MOVE: Statement = statement!("sql/batch_to_reporting");
+    let Some((id,)) = tx.first::<(i64,)>(&DUE, &[])? else { return Ok(None) };
+    let batch = batch::load(tx, id)?;
+    let report = compose(tx, catalog, &batch)?;
+    tx.execute(
+        &KEEP,
+        &db::params![id, report.version, now, &serde_json::json!(report).to_string()],
+    )?;
+    tx.execute(&MOVE, &db::params![id, report.state, now])?;
+    Ok(Some(report))
+}
+
+fn compose(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Report> {
+    const LAST: Statement = statement!("sql/last_report");
+    const FAILURES: Statement = statement!("sql/batch_failures");
+    const CHANGED: Statement = statement!("sql/batch_changed");
+    const CHANGED_COUNT: Statement = statement!("sql/batch_changed_count");
+    let (last, at): (i64, Micros) = tx.one(&LAST, &db::params![batch.id])?;
+    let mut failures: Vec<Item> = tx.query(&FAILURES, &db::params![batch.id, LISTED_MAX])?;
+    let (mut changed, mut changed_count) = (Vec::new(), 0);
+    if last > 0 {
+        changed = tx.query(&CHANGED, &db::params![batch.id, at, LISTED_MAX])?;
+        (changed_count,) = tx.one(&CHANGED_COUNT, &db::params![batch.id, at])?;
+    }
+    for item in failures.iter_mut().chain(&mut changed) {
+        item.stage = catalog.stage_name(item.stage_id);
+    }
+    let good = batch.error.is_none() && batch.succeeded > 0 && batch.failed == 0;
+    Ok(Report {
+        batch: batch.id,
+        label: batch.label.clone(),
+        submitter: batch.submitter.clone(),
+        collection: batch.collection.clone(),
+        version: last + 1,
+        state: if good { BatchState::Completed } else { BatchState::Failed },
+        submitted: batch.total,
+        succeeded: batch.succeeded,
+        failed: batch.failed,
+        cancelled: batch.cancelled,
+        error: batch.error.clone(),
+        failures,
+        changed,
+        changed_count,
+    })
+}
+
+/// The newest report of a batch, as JSON.
+pub fn newest(tx: &mut Tx<'_>, batch: i64) -> Result<Option<String>> {
+    const NEWEST: Statement = statement!("sql/newest_report");
+    Ok(tx.first::<(String,)>(&NEWEST, &db::params![batch])?.map(|r| r.0))
+}

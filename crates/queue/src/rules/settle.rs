@@ -1,0 +1,348 @@
+//! Settling: what a run's outcome makes of its job, in the same transaction as what the run
+//! recorded. Any mix of outcomes for any mix of jobs goes in one call.
+
+use crate::catalog::{Catalog, Pipeline, Stage};
+use crate::codes::Status;
+use crate::error::{Error, Result};
+use crate::job::{Handover, JobError, Lease, Outcome, Settled, Settlement};
+use crate::rules::breaker::{self, Breakers};
+use crate::rules::budget;
+use crate::rules::counts::Counts;
+use crate::rules::ending::{self, Verdict};
+use crate::rules::history::{Event, Journal, Weight};
+use crate::rules::line;
+use crate::rules::running::{self, Return, Run};
+use db::{Micros, Statement, Tx, Value, statement};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What a rule gathers on its way and writes at its end, in the order of the locks.
+pub(crate) struct Work<'c> {
+    pub now: Micros,
+    pub catalog: &'c Catalog,
+    pub who: String,
+    pub journal: Journal,
+    pub counts: Counts,
+    pub breakers: Breakers,
+    pub freed: BTreeSet<String>,
+    /// Runs that ended, by stage: succeeded and in error.
+    pub minutes: BTreeMap<i64, (i64, i64)>,
+    pub reservations: bool,
+    pub failures: bool,
+}
+
+impl<'c> Work<'c> {
+    pub fn begin(
+        tx: &mut Tx<'_>,
+        now: Micros,
+        catalog: &'c Catalog,
+        who: &str,
+    ) -> Result<Work<'c>> {
+        const CONTEXT: Statement = statement!("sql/settle_context");
+        let (targets, failures, reservations): (bool, bool, bool) = tx.one(&CONTEXT, &[])?;
+        Ok(Work {
+            now,
+            catalog,
+            who: who.to_string(),
+            journal: Journal::default(),
+            counts: Counts::default(),
+            breakers: if targets { Breakers::load(tx)? } else { Breakers::default() },
+            freed: BTreeSet::new(),
+            minutes: BTreeMap::new(),
+            reservations,
+            failures,
+        })
+    }
+
+    /// Writes what was gathered. Locks are freed by now; only then is the next in line let through.
+    pub fn end(self, tx: &mut Tx<'_>, worker: i64) -> Result<()> {
+        const MINUTE: Statement = statement!("sql/count_minute");
+        self.journal.write(tx)?;
+        self.counts.write(tx, self.now)?;
+        for (stage, (succeeded, errors)) in self.minutes {
+            tx.execute(
+                &MINUTE,
+                &db::params![stage, self.now / 60_000_000, worker, succeeded, errors],
+            )?;
+        }
+        line::promote(tx, self.now, &self.freed)
+    }
+}
+
+/// Settles finished runs of one worker. Stale ones change nothing and say so (I4).
+pub fn settle(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    worker: i64,
+    who: &str,
+    items: &[Settlement],
+) -> Result<Vec<Settled>> {
+    Counts::lock(tx, items.iter().filter_map(|item| item.lease.batch))?;
+    let mut work = Work::begin(tx, now, catalog, who)?;
+    let mut answers: Vec<Option<Settled>> = vec![None; items.len()];
+    settle_plain(tx, &mut work, worker, items, &mut answers)?;
+    for (item, answer) in items.iter().zip(&mut answers) {
+        if answer.is_none() {
+            *answer = Some(settle_one(tx, &mut work, worker, item)?);
+        }
+    }
+    work.end(tx, worker)?;
+    Ok(answers.into_iter().map(|a| a.unwrap_or(Settled::Stale)).collect())
+}
+
+/// The way most jobs go, set-based: succeeded, with nothing to record, perhaps at the last stage.
+fn settle_plain(
+    tx: &mut Tx<'_>,
+    work: &mut Work<'_>,
+    worker: i64,
+    items: &[Settlement],
+    answers: &mut [Option<Settled>],
+) -> Result<()> {
+    const RELEASE: Statement = statement!("sql/release_finished", per engine);
+    let plain: Vec<(usize, &Settlement)> =
+        items.iter().enumerate().filter(|(_, item)| is_plain(item)).collect();
+    let last_stages = work.catalog.last_stages();
+    let rows: Vec<[Value<'_>; 3]> = plain
+        .iter()
+        .map(|(_, item)| db::params![&item.lease.lock, item.lease.job, item.lease.token])
+        .collect();
+    // Only rows at a last stage are released here; the others are moved on one by one.
+    let mut released: HashMap<i64, (i64, Option<String>)> = HashMap::new();
+    for (id, stage, probe) in tx.each::<(i64, i64, Option<String>), 3>(
+        &RELEASE,
+        &db::params![worker, last_stages.as_str()],
+        &rows,
+    )? {
+        released.insert(id, (stage, probe));
+    }
+    let mut ended = Vec::with_capacity(released.len());
+    let mut failing: Vec<(i64, i64)> = Vec::new();
+    for (index, item) in plain {
+        let Some((stage, probe)) = released.get(&item.lease.job) else { continue };
+        let (pipeline, _) = work.catalog.stage(*stage)?;
+        let why = match &item.outcome {
+            Outcome::Skip(why) => Some(why.clone()),
+            Outcome::Success(handover) => handover.note.clone(),
+            _ => None,
+        };
+        ended.push((item.lease.job, *stage, work.who.clone(), why.clone()));
+        let event = Event::new(item.lease.job, work.now, &work.who, "succeeded")
+            .from(*stage, Status::Running)
+            .to(*stage, Status::Succeeded)
+            .token(item.lease.token);
+        work.journal.note(pipeline, Weight::Step, event.because(why));
+        work.counts.moved(item.lease.batch, Some(Status::Running), Status::Succeeded);
+        work.minutes.entry(*stage).or_default().0 += 1;
+        work.freed.insert(item.lease.lock.clone());
+        failing.push((item.lease.job, pipeline.id));
+        breaker::succeeded(tx, work, item.lease.job, probe.as_deref())?;
+        answers[index] = Some(Settled::Now(Status::Succeeded));
+    }
+    ending::end_rows(tx, work.now, Status::Succeeded, &ended)?;
+    if work.reservations {
+        budget::release(tx, work.now, failing.iter().map(|f| f.0))?;
+    }
+    resolve(tx, work, &failing)
+}
+
+fn is_plain(item: &Settlement) -> bool {
+    item.records.is_none() && matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_))
+}
+
+/// Earlier failures of subjects that now succeeded.
+fn resolve(tx: &mut Tx<'_>, work: &mut Work<'_>, jobs: &[(i64, i64)]) -> Result<()> {
+    const SUBJECT: Statement = statement!("sql/job_subject");
+    if !work.failures || jobs.is_empty() {
+        return Ok(());
+    }
+    let mut subjects = Vec::with_capacity(jobs.len());
+    for (job, pipeline) in jobs {
+        let (subject,): (String,) = tx.one(&SUBJECT, &db::params![job])?;
+        subjects.push((*job, *pipeline, subject));
+    }
+    let succeeded: Vec<(i64, i64, &str)> =
+        subjects.iter().map(|(j, p, s)| (*j, *p, s.as_str())).collect();
+    let (catalog, now, who) = (work.catalog, work.now, work.who.clone());
+    ending::resolve_failures(
+        tx,
+        now,
+        catalog,
+        &who,
+        &succeeded,
+        &mut work.journal,
+        &mut work.counts,
+    )
+}
+
+fn settle_one(
+    tx: &mut Tx<'_>,
+    work: &mut Work<'_>,
+    worker: i64,
+    item: &Settlement,
+) -> Result<Settled> {
+    let Some(run) = running::find(tx, worker, &item.lease)? else {
+        return Ok(Settled::Stale);
+    };
+    let catalog = work.catalog;
+    let (pipeline, stage) = catalog.stage(run.stage)?;
+    if work.reservations {
+        budget::release(tx, work.now, std::iter::once(item.lease.job))?;
+    }
+    let outcome = recorded(tx, item)?;
+    let status = match &outcome {
+        Outcome::Success(handover) => {
+            succeed(tx, work, pipeline, stage, &item.lease, &run, handover)?
+        }
+        Outcome::Skip(why) => {
+            let handover = Handover { note: Some(why.clone()), ..Handover::default() };
+            succeed(tx, work, pipeline, stage, &item.lease, &run, &handover)?
+        }
+        Outcome::Wait { due, why } => {
+            breaker::probe_over(tx, work, &run, None)?;
+            let back = Return { due: *due, event: "waits", why, error: None, blocked_on: None };
+            running::back_to_queue(tx, work, pipeline, stage, &item.lease, &run, &back)?
+        }
+        Outcome::Transient(error) => {
+            transient(tx, work, pipeline, stage, &item.lease, &run, error)?
+        }
+        Outcome::Permanent(error) => {
+            work.minutes.entry(stage.id).or_default().1 += 1;
+            count_attempt(tx, item.lease.job, stage)?;
+            breaker::probe_over(tx, work, &run, None)?;
+            let verdict = Verdict {
+                error,
+                note: "permanent error: trying again would change nothing",
+                recoverable: true,
+            };
+            running::fail(tx, work, pipeline, &item.lease, &run, &verdict)?
+        }
+        Outcome::Relock(lock) => {
+            running::relock(tx, work, pipeline, stage, &item.lease, &run, lock)?
+        }
+        Outcome::Interrupted(why) => {
+            running::interrupt(tx, work, pipeline, stage, &item.lease, &run, why)?
+        }
+        Outcome::Cancelled => {
+            let (who, why) = run
+                .cancel
+                .clone()
+                .unwrap_or((work.who.clone(), "stopped by its worker".to_string()));
+            running::cancel(tx, work, pipeline, &item.lease, &run, &who, &why)?
+        }
+    };
+    Ok(Settled::Now(status))
+}
+
+/// Writes what the run recorded. A record that cannot be written makes the outcome an error; the
+/// job is settled all the same.
+fn recorded(tx: &mut Tx<'_>, item: &Settlement) -> Result<Outcome> {
+    let Some(records) = &item.records else {
+        return Ok(item.outcome.clone());
+    };
+    match tx.savepoint(|tx| records(tx)) {
+        Ok(()) => Ok(item.outcome.clone()),
+        Err(
+            error @ Error::Db(
+                db::Error::Collision(_) | db::Error::Unavailable(..) | db::Error::NoSpace(_),
+            ),
+        ) => Err(error),
+        Err(error) => Ok(Outcome::Permanent(JobError::new(
+            "record_failed",
+            format!("its results could not be recorded: {error}"),
+        ))),
+    }
+}
+
+fn succeed(
+    tx: &mut Tx<'_>,
+    work: &mut Work<'_>,
+    pipeline: &Pipeline,
+    stage: &Stage,
+    lease: &Lease,
+    run: &Run,
+    handover: &Handover,
+) -> Result<Status> {
+    work.minutes.entry(stage.id).or_default().0 += 1;
+    breaker::succeeded(tx, work, lease.job, run.probe.as_deref())?;
+    match (pipeline.after(stage), &run.cancel) {
+        (None, _) => {
+            running::release(tx, work, lease)?;
+            ending::end_rows(
+                tx,
+                work.now,
+                Status::Succeeded,
+                &[(lease.job, stage.id, work.who.clone(), handover.note.clone())],
+            )?;
+            let event = Event::new(lease.job, work.now, &work.who, "succeeded")
+                .from(stage.id, Status::Running)
+                .to(stage.id, Status::Succeeded);
+            work.journal.note(
+                pipeline,
+                Weight::Step,
+                event.token(lease.token).because(handover.note.clone()),
+            );
+            work.counts.moved(lease.batch, Some(Status::Running), Status::Succeeded);
+            resolve(tx, work, &[(lease.job, pipeline.id)])?;
+            Ok(Status::Succeeded)
+        }
+        (Some(_), Some((who, why))) => running::cancel(tx, work, pipeline, lease, run, who, why),
+        (Some(next), None) => {
+            running::move_on(tx, work, pipeline, stage, next, lease, handover)?;
+            Ok(Status::Queued)
+        }
+    }
+}
+
+fn transient(
+    tx: &mut Tx<'_>,
+    work: &mut Work<'_>,
+    pipeline: &Pipeline,
+    stage: &Stage,
+    lease: &Lease,
+    run: &Run,
+    error: &JobError,
+) -> Result<Status> {
+    work.minutes.entry(stage.id).or_default().1 += 1;
+    let down = breaker::failed(tx, work, run, error)?;
+    if run.probe.is_some() || down == breaker::Down::Already {
+        // A probe counts no attempt, nor does an error at a target that is known to be down.
+        let target = error.target.clone().filter(|_| down != breaker::Down::No);
+        let back = Return {
+            due: work.now,
+            event: "error",
+            why: &error.message,
+            error: Some(error),
+            blocked_on: target,
+        };
+        return running::back_to_queue(tx, work, pipeline, stage, lease, run, &back);
+    }
+    let attempts = count_attempt(tx, lease.job, stage)?;
+    if attempts >= stage.settings.max_attempts {
+        let note = format!("gave up after {attempts} attempts (max_attempts of {})", stage.name);
+        let verdict = Verdict { error, note: &note, recoverable: true };
+        return running::fail(tx, work, pipeline, lease, run, &verdict);
+    }
+    let due = work.now + backoff(stage, lease.job, attempts);
+    let back =
+        Return { due, event: "error", why: &error.message, error: Some(error), blocked_on: None };
+    running::back_to_queue(tx, work, pipeline, stage, lease, run, &back)
+}
+
+/// Counts a run that ended in an error (I6); how many since the last requeue.
+fn count_attempt(tx: &mut Tx<'_>, job: i64, stage: &Stage) -> Result<i64> {
+    const COUNT: Statement = statement!("sql/count_attempt");
+    let (attempts,): (i64,) = tx.one(&COUNT, &db::params![job, stage.id])?;
+    Ok(attempts)
+}
+
+/// Exponential, capped, and spread by a fifth either way. The spread comes from the job and the
+/// attempt, so that a rule run again decides the same.
+pub(crate) fn backoff(stage: &Stage, job: i64, attempts: i64) -> Micros {
+    let settings = &stage.settings;
+    let doublings = u32::try_from((attempts - 1).clamp(0, 30)).unwrap_or(30);
+    let seconds =
+        settings.backoff_seconds.saturating_mul(1 << doublings).min(settings.backoff_seconds_max);
+    let mixed = (job as u64 ^ (attempts as u64) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let per_mille = 800 + i64::try_from(mixed % 401).unwrap_or(200);
+    seconds.saturating_mul(1_000_000).saturating_mul(per_mille) / 1000
+}

@@ -1,0 +1,1 @@
+select kind, id, who, at, reason from pauses order by at

@@ -1,0 +1,1 @@
+select id, pipeline, position, name, settings from stages order by pipeline, position

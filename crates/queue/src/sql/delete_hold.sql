@@ -1,0 +1,1 @@
+delete from holds where kind = $1 and name = $2

@@ -1,0 +1,1 @@
+delete from pauses where kind = $1 and id = $2

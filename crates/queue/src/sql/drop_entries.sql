@@ -1,0 +1,1 @@
+delete from batch_entries where batch = $1

@@ -1,0 +1,12 @@
+-- With each failed job, the newest failed one of its pipeline and subject.
+select f.job,
+  (select max(n.job) from failures n where n.pipeline = f.pipeline and n.subject = f.subject and n.recoverable >= f.recoverable),
+  f.recoverable
+from failures f join jobs j on j.id = f.job
+where f.job > $6
+  and (cast($1 as bigint) is null or f.pipeline = $1)
+  and (cast($2 as bigint) is null or f.stage = $2)
+  and (cast($3 as text) is null or f.code = $3)
+  and (cast($4 as text) is null or f.target = $4)
+  and (cast($5 as bigint) is null or j.batch = $5)
+order by f.job limit $7

@@ -1,0 +1,1 @@
+delete from reservations where job = any ($1::bigint[]) returning resource

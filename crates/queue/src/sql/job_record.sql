@@ -1,0 +1,1 @@
+select batch, collection, targets, workspace, priority from jobs where id = $1

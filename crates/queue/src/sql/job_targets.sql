@@ -1,0 +1,1 @@
+select targets from jobs where id = $1

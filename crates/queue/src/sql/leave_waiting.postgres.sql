@@ -1,0 +1,1 @@
+delete from waiting where id = any ($1::bigint[])

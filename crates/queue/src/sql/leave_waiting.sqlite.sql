@@ -1,0 +1,1 @@
+delete from waiting where id = $1

@@ -1,0 +1,3 @@
+select id, label, pipeline, collection, submitter, mode, state, held, priority, total, open, succeeded, failed, cancelled,
+  moved, created_at, updated_at, error
+from batches where id = $1

@@ -1,0 +1,1 @@
+select 'waiting' where $1 is null

@@ -1,0 +1,1 @@
+select name, total from resources order by name

@@ -1,0 +1,1 @@
+update failures set overtaken = 1 where lock = any ($1::text[])

@@ -1,0 +1,1 @@
+update waiting set state = $2, blocked_on = $3, since = $4 where id = $1

@@ -1,0 +1,1 @@
+delete from started where lock = $1 and id = $2

@@ -1,0 +1,1 @@
+update waiting set stage = $2, since = $3 where id = $1

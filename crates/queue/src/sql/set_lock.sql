@@ -1,0 +1,1 @@
+update jobs set lock = $2 where id = $1

@@ -1,0 +1,1 @@
+update jobs set targets = $2 where id = $1

@@ -1,0 +1,1 @@
+delete from failures where job = $1 returning stage, recoverable, overtaken

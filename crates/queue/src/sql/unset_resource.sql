@@ -1,0 +1,1 @@
+delete from resources where name = $1

@@ -1,0 +1,1 @@
+update stages set settings = $2 where id = $1
