@@ -122,6 +122,8 @@ pub enum Outcome {
     Relock(String),
     /// The run was cut short and says nothing about the job.
     Interrupted(String),
+    /// The worker stops and never began it: nothing is counted.
+    GivenBack,
     /// It stopped because it was asked to.
     Cancelled,
 }

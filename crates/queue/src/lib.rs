@@ -6,6 +6,7 @@ mod error;
 mod job;
 pub mod rules;
 pub mod subject;
+pub mod view;
 
 pub use catalog::{Catalog, Pipeline, PipelineSettings, Stage, StageSettings};
 pub use codes::{BatchState, State, Status};

@@ -414,6 +414,12 @@ impl Claiming<'_> {
     }
 }
 
+/// Where a waiting job's bytes are.
+pub(crate) fn workspace_of(tx: &mut Tx<'_>, job: i64) -> Result<Option<String>> {
+    const WORKSPACE: Statement = statement!("sql/waiting_workspace");
+    Ok(tx.first::<(Option<String>,)>(&WORKSPACE, &db::params![job])?.and_then(|r| r.0))
+}
+
 struct Details {
     id: i64,
     subject: String,

@@ -13,6 +13,7 @@ pub mod lease;
 pub mod line;
 pub mod people;
 pub mod pipelines;
+pub mod prune;
 pub mod report;
 pub mod running;
 pub mod settle;

@@ -222,6 +222,10 @@ fn settle_one(
         Outcome::Interrupted(why) => {
             running::interrupt(tx, work, pipeline, stage, &item.lease, &run, why)?
         }
+        Outcome::GivenBack => {
+            let run = Run { started: false, ..run };
+            running::interrupt(tx, work, pipeline, stage, &item.lease, &run, "its worker stopped")?
+        }
         Outcome::Cancelled => {
             let (who, why) = run
                 .cancel

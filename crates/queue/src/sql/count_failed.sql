@@ -1,0 +1,1 @@
+select stage, count(*) from failures group by stage

@@ -1,0 +1,1 @@
+select stage, count(*) from started where worker is not null group by stage

@@ -1,0 +1,1 @@
+delete from checkpoints where job = any ($1::bigint[])

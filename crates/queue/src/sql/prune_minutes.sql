@@ -1,0 +1,1 @@
+delete from minutes where minute < $1

@@ -1,0 +1,1 @@
+delete from tries where job = any ($1::bigint[])

@@ -1,0 +1,1 @@
+delete from tries where job = $1

@@ -1,0 +1,1 @@
+select needs from waiting where id = $1

@@ -1,0 +1,1 @@
+select workspace from waiting where id = $1

@@ -1,0 +1,203 @@
+//! Jobs as a person sees them.
+
+use crate::catalog::Catalog;
+use crate::codes::{State, Status};
+use crate::error::{Error, Result};
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use serde::Serialize;
+
+#[derive(Debug, Clone, Serialize)]
+pub struct JobView {
+    pub id: i64,
+    pub queue: String,
+    pub stage: String,
+    pub subject: String,
+    pub status: Status,
+    /// For a waiting job: what it waits for.
+    pub waiting: Option<State>,
+    pub lock: String,
+    pub priority: i64,
+    pub due: Option<Micros>,
+    pub batch: Option<i64>,
+    pub collection: Option<String>,
+    pub added_at: Micros,
+    pub added_by: String,
+    pub since: Option<Micros>,
+    pub worker: Option<String>,
+    pub token: Option<i64>,
+    pub progress: Option<String>,
+    /// The last error: of a failed job, or of a run that goes on.
+    pub error: Option<String>,
+    pub error_code: Option<String>,
+    pub target: Option<String>,
+    pub note: Option<String>,
+    pub needs_review: bool,
+    pub recoverable: Option<bool>,
+    pub cancel_requested: bool,
+    pub ended_at: Option<Micros>,
+    pub ended_by: Option<String>,
+    pub ended_why: Option<String>,
+    pub payload_bytes: i64,
+    #[serde(skip)]
+    pub stage_id: i64,
+    #[serde(skip)]
+    pub pipeline_id: i64,
+}
+
+impl FromRow for JobView {
+    fn from_row(row: &Row<'_>) -> db::Result<JobView> {
+        let recorded: Status = row.get(4)?;
+        let waiting = row.get::<Option<i64>>(5)?.and_then(State::from_number);
+        let worker: Option<String> = row.get(16)?;
+        let status = match (recorded, waiting, row.get::<Option<i64>>(15)?) {
+            (Status::Queued, Some(State::Held), _) => Status::Held,
+            (Status::Queued, _, Some(_)) => Status::Running,
+            (recorded, ..) => recorded,
+        };
+        Ok(JobView {
+            id: row.get(0)?,
+            pipeline_id: row.get(1)?,
+            queue: String::new(),
+            stage_id: row.get(2)?,
+            stage: String::new(),
+            subject: row.get(3)?,
+            status,
+            waiting,
+            lock: row.get(6)?,
+            priority: row.get(7)?,
+            due: row.get(8)?,
+            batch: row.get(9)?,
+            collection: row.get(10)?,
+            added_at: row.get(11)?,
+            added_by: row.get(12)?,
+            since: row.get(13)?,
+            token: row.get(14)?,
+            worker,
+            progress: row.get(17)?,
+            error: row.get(18)?,
+            error_code: row.get(19)?,
+            target: row.get(20)?,
+            note: row.get(21)?,
+            needs_review: row.get::<Option<i64>>(22)?.is_some_and(|n| n != 0),
+            recoverable: row.get::<Option<i64>>(23)?.map(|n| n != 0),
+            cancel_requested: row.get::<Option<String>>(24)?.is_some(),
+            ended_at: row.get(25)?,
+            ended_by: row.get(26)?,
+            ended_why: row.get(27)?,
+            payload_bytes: row.get::<Option<i64>>(28)?.unwrap_or(0),
+        })
+    }
+}
+
+impl JobView {
+    fn named(mut self, catalog: &Catalog) -> JobView {
+        if let Ok((pipeline, stage)) = catalog.stage(self.stage_id) {
+            (self.queue, self.stage) = (pipeline.name.clone(), stage.name.clone());
+        }
+        self
+    }
+
+    /// As seed 001 shows it: *Pending* before the first claim, then by its stage.
+    pub fn shown_state(&self) -> String {
+        match (self.status, self.waiting) {
+            (Status::Queued, Some(State::Ready) | None) => "queued".to_string(),
+            (Status::Queued, Some(state)) => format!("queued ({state})"),
+            (Status::Running, _) if self.error.is_some() => "running (error seen)".to_string(),
+            (Status::Running, _) if self.cancel_requested => "running (asked to stop)".to_string(),
+            (status, _) => status.to_string(),
+        }
+    }
+}
+
+/// Which jobs, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct ListFilter {
+    pub pipeline: Option<i64>,
+    pub status: Option<Status>,
+    pub batch: Option<i64>,
+    pub collection: Option<String>,
+    pub subject: Option<String>,
+    /// Only jobs with smaller ids: how a list is paged.
+    pub before: Option<i64>,
+    pub limit: i64,
+}
+
+pub fn list(tx: &mut Tx<'_>, catalog: &Catalog, filter: &ListFilter) -> Result<Vec<JobView>> {
+    const WAITING: Statement = statement!("sql/list_waiting");
+    const STARTED: Statement = statement!("sql/list_started");
+    const FAILED: Statement = statement!("sql/list_failed");
+    const JOBS: Statement = statement!("sql/list_jobs");
+    // Each kind is read from the table that holds it, which is small where the record is large.
+    let statement = match filter.status {
+        Some(Status::Queued | Status::Held) => &WAITING,
+        Some(Status::Running) => &STARTED,
+        Some(Status::Failed) => &FAILED,
+        _ => &JOBS,
+    };
+    let held = filter.status.map(|s| i64::from(s == Status::Held));
+    let ended = filter.status.filter(|s| matches!(s, Status::Succeeded | Status::Cancelled));
+    let before = filter.before.unwrap_or(i64::MAX);
+    let params = db::params![
+        filter.pipeline,
+        before,
+        filter.limit.clamp(1, 10_000),
+        filter.batch,
+        &filter.collection,
+        &filter.subject,
+        held,
+        ended
+    ];
+    let rows: Vec<JobView> = tx.query(statement, &params)?;
+    Ok(rows.into_iter().map(|row| row.named(catalog)).collect())
+}
+
+/// Failed jobs; with `review`, those that a person has not looked at.
+pub fn failed(
+    tx: &mut Tx<'_>,
+    catalog: &Catalog,
+    pipeline: Option<i64>,
+    review: bool,
+    limit: i64,
+) -> Result<Vec<JobView>> {
+    let filter =
+        ListFilter { pipeline, status: Some(Status::Failed), limit, ..ListFilter::default() };
+    let mut rows = list(tx, catalog, &filter)?;
+    rows.retain(|job| !review || job.needs_review);
+    Ok(rows)
+}
+
+pub fn show(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<JobView> {
+    const SHOW: Statement = statement!("sql/show_job");
+    let hint = "`accession queue list` shows the jobs there are";
+    let found: Option<JobView> = tx.first(&SHOW, &db::params![job])?;
+    found.map(|row| row.named(catalog)).ok_or_else(|| Error::unknown("job", job, hint))
+}
+
+/// I6: what a stage cost a job.
+#[derive(Debug, Clone, Serialize)]
+pub struct TriesView {
+    pub stage: String,
+    pub attempts: i64,
+    pub attempts_ever: i64,
+    pub interruptions: i64,
+    pub interruptions_ever: i64,
+    pub requeues: i64,
+}
+
+pub fn tries(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<Vec<TriesView>> {
+    const TRIES: Statement = statement!("sql/job_tries");
+    let rows: Vec<(i64, i64, i64, i64, i64, i64)> = tx.query(&TRIES, &db::params![job])?;
+    Ok(rows
+        .into_iter()
+        .map(|(stage, attempts, attempts_ever, interruptions, interruptions_ever, requeues)| {
+            TriesView {
+                stage: catalog.stage_name(stage),
+                attempts,
+                attempts_ever,
+                interruptions,
+                interruptions_ever,
+                requeues,
+            }
+        })
+        .collect())
+}

@@ -1,0 +1,14 @@
+//! What people ask of the queue: which jobs, how many, how long, and why not now. Nothing here
+//! changes anything.
+
+mod jobs;
+mod stats;
+mod time;
+mod why;
+mod workers;
+
+pub use jobs::{JobView, ListFilter, TriesView, failed, list, show, tries};
+pub use stats::{StageStats, Stats, stats, stuck};
+pub use time::{ago, show_time};
+pub use why::why;
+pub use workers::{WorkerView, workers};

@@ -1,0 +1,162 @@
+//! How the queue is doing: depths, ages, rates, failures by error, and what is stuck.
+
+use crate::catalog::Catalog;
+use crate::codes::State;
+use crate::error::Result;
+use crate::rules::people::pause;
+use crate::view::why::why;
+use db::{Micros, Statement, Tx, statement};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct StageStats {
+    pub queue: String,
+    pub stage: String,
+    pub paused: bool,
+    pub ready: i64,
+    pub parked: i64,
+    pub delayed: i64,
+    pub held: i64,
+    pub blocked: i64,
+    pub starved: i64,
+    pub running: i64,
+    pub failed: i64,
+    /// When the oldest waiting job was added.
+    pub oldest_at: Option<Micros>,
+    /// Runs that succeeded and that ended in an error in the last hour.
+    pub succeeded_last_hour: i64,
+    pub errors_last_hour: i64,
+    pub succeeded_per_second: f64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct FailureCount {
+    pub queue: String,
+    pub code: String,
+    pub count: i64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Stats {
+    pub stages: Vec<StageStats>,
+    pub failures: Vec<FailureCount>,
+    pub targets_down: Vec<String>,
+}
+
+/// The rate is over this many whole minutes.
+const RATE_MINUTES: i64 = 5;
+
+pub fn stats(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    pipeline: Option<i64>,
+) -> Result<Stats> {
+    const WAITING: Statement = statement!("sql/count_waiting");
+    const RUNNING: Statement = statement!("sql/count_running");
+    const FAILED: Statement = statement!("sql/count_failed");
+    const RATES: Statement = statement!("sql/stage_rates");
+    const CODES: Statement = statement!("sql/count_failures");
+    let mut stages: BTreeMap<i64, StageStats> = BTreeMap::new();
+    let pauses = pause::all(tx)?;
+    for p in catalog.pipelines().filter(|p| pipeline.is_none_or(|id| id == p.id)) {
+        for s in &p.stages {
+            let paused = pauses.iter().any(|x| match x.kind.as_str() {
+                "all" => true,
+                "pipeline" => x.id == p.id,
+                _ => x.id == s.id,
+            });
+            stages.insert(
+                s.id,
+                StageStats {
+                    queue: p.name.clone(),
+                    stage: s.name.clone(),
+                    paused,
+                    ..StageStats::default()
+                },
+            );
+        }
+    }
+    for (stage, state, count, oldest) in
+        tx.query::<(i64, State, i64, Option<i64>)>(&WAITING, &[])?
+    {
+        let Some(s) = stages.get_mut(&stage) else { continue };
+        s.oldest_at = s.oldest_at.into_iter().chain(oldest).min();
+        *match state {
+            State::Ready => &mut s.ready,
+            State::Parked => &mut s.parked,
+            State::Delayed => &mut s.delayed,
+            State::Held => &mut s.held,
+            State::Blocked => &mut s.blocked,
+            State::Starved => &mut s.starved,
+        } = count;
+    }
+    for (stage, count) in tx.query::<(i64, i64)>(&RUNNING, &[])? {
+        stages.entry(stage).and_modify(|s| s.running = count);
+    }
+    for (stage, count) in tx.query::<(i64, i64)>(&FAILED, &[])? {
+        stages.entry(stage).and_modify(|s| s.failed = count);
+    }
+    let minute = now / 60_000_000;
+    let rates: Vec<(i64, i64, i64, i64)> =
+        tx.query(&RATES, &db::params![minute - 60, minute - RATE_MINUTES, minute])?;
+    for (stage, succeeded, errors, recent) in rates {
+        stages.entry(stage).and_modify(|s| {
+            (s.succeeded_last_hour, s.errors_last_hour) = (succeeded, errors);
+            s.succeeded_per_second = recent as f64 / (RATE_MINUTES * 60) as f64;
+        });
+    }
+    let codes: Vec<(i64, String, i64)> = tx.query(&CODES, &db::params![pipeline])?;
+    let failures = codes
+        .into_iter()
+        .map(|(id, code, count)| FailureCount {
+            queue: catalog.pipeline(id).map_or_else(|_| id.to_string(), |p| p.name.clone()),
+            code,
+            count,
+        })
+        .collect();
+    let down = crate::rules::breaker::all(tx)?
+        .into_iter()
+        .filter(|t| t.opened_at.is_some())
+        .map(|t| t.name)
+        .collect();
+    let mut stages: Vec<StageStats> = stages.into_values().collect();
+    stages.sort_by(|a, b| a.queue.cmp(&b.queue));
+    Ok(Stats { stages, failures, targets_down: down })
+}
+
+/// A job that has not moved for long, and why.
+#[derive(Debug, Clone, Serialize)]
+pub struct Stuck {
+    pub job: i64,
+    pub subject: String,
+    pub stage: String,
+    pub since: Micros,
+    pub why: String,
+}
+
+/// Jobs that have not moved since `before`, longest first.
+pub fn stuck(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    pipeline: Option<i64>,
+    before: Micros,
+    limit: i64,
+) -> Result<Vec<Stuck>> {
+    const STUCK: Statement = statement!("sql/stuck_jobs");
+    let rows: Vec<(i64, String, i64, Micros)> =
+        tx.query(&STUCK, &db::params![pipeline, before, limit])?;
+    rows.into_iter()
+        .map(|(job, subject, stage, since)| {
+            Ok(Stuck {
+                job,
+                subject,
+                stage: catalog.stage_name(stage),
+                since,
+                why: why(tx, now, catalog, job)?,
+            })
+        })
+        .collect()
+}
