@@ -5,6 +5,7 @@ mod codes;
 mod error;
 mod job;
 pub mod rules;
+pub mod runtime;
 pub mod subject;
 pub mod view;
 

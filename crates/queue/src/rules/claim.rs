@@ -414,6 +414,22 @@ impl Claiming<'_> {
     }
 }
 
+/// When a stage may have something to claim without any news, and, if asked, whether nothing but
+/// held jobs is left in it.
+pub fn next_event(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    stage: i64,
+    ask_empty: bool,
+) -> Result<(Option<Micros>, bool)> {
+    const NEXT: Statement = statement!("sql/next_event");
+    const LEFT: Statement = statement!("sql/anything_left");
+    let (due, probe): (Option<Micros>, Option<Micros>) = tx.one(&NEXT, &db::params![stage])?;
+    let next = due.into_iter().chain(probe).min().map(|at| at.max(now));
+    let empty = ask_empty && tx.first::<(i64,)>(&LEFT, &db::params![stage])?.is_none();
+    Ok((next, empty))
+}
+
 /// Where a waiting job's bytes are.
 pub(crate) fn workspace_of(tx: &mut Tx<'_>, job: i64) -> Result<Option<String>> {
     const WORKSPACE: Statement = statement!("sql/waiting_workspace");

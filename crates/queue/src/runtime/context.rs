@@ -1,0 +1,183 @@
+//! What a run can say and hear while it works.
+
+use crate::error::{Error, Result};
+use crate::job::{JobError, Lease, Records};
+use crate::rules::running;
+use crate::runtime::Shared;
+use db::{Lane, Tx};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Why a run should stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    No,
+    /// A person cancelled the job: stop at the next good place and return `Outcome::Cancelled`.
+    Cancelled,
+    /// The process stops: reach a checkpoint and return `Outcome::Interrupted`, within the grace
+    /// period.
+    Shutdown,
+    /// The job is someone else's by now: nothing this run does counts any more.
+    LeaseLost,
+}
+
+/// Progress is written at most this often.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// One run's link to the queue.
+#[derive(Clone)]
+pub struct Context {
+    shared: Arc<Shared>,
+    lease: Lease,
+    stage: i64,
+    stop: watch::Receiver<Stop>,
+    records: Arc<Mutex<Vec<Records>>>,
+    said: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Context {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        lease: Lease,
+        stage: i64,
+        stop: watch::Receiver<Stop>,
+    ) -> Context {
+        Context { shared, lease, stage, stop, records: Arc::default(), said: Arc::default() }
+    }
+
+    pub fn db(&self) -> &db::Db {
+        &self.shared.db
+    }
+
+    pub fn worker(&self) -> i64 {
+        self.shared.worker
+    }
+
+    /// Until when the run may count on its lease, as far as this process knows.
+    pub fn lease_until(&self) -> Instant {
+        self.shared.fence.until()
+    }
+
+    /// Whether to stop, and why.
+    pub fn stop(&self) -> Stop {
+        *self.stop.borrow()
+    }
+
+    /// Waits until the run should stop, and says why.
+    pub async fn stopped(&self) -> Stop {
+        let mut stop = self.stop.clone();
+        loop {
+            let now = *stop.borrow_and_update();
+            if now != Stop::No {
+                return now;
+            }
+            if stop.changed().await.is_err() {
+                return Stop::LeaseLost;
+            }
+        }
+    }
+
+    /// Says how far the run has come. Cheap: written at most once a second.
+    pub async fn progress(&self, text: impl Into<String>) -> Result<()> {
+        let text = text.into();
+        {
+            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.is_some_and(|at| at.elapsed() < PROGRESS_EVERY) {
+                return Ok(());
+            }
+            *said = Some(Instant::now());
+        }
+        let (worker, lease) = (self.shared.worker, self.lease.clone());
+        self.fenced(move |tx| running::progress(tx, worker, &lease, &text)).await
+    }
+
+    /// Keeps a durable mark of what is done, so that a later run of the stage need not do it again.
+    /// An error says that the run should stop: its lease is gone.
+    pub async fn checkpoint(&self, key: impl Into<String>, value: impl Into<String>) -> Result<()> {
+        let (key, value) = (key.into(), value.into());
+        let (worker, lease) = (self.shared.worker, self.lease.clone());
+        self.fenced(move |tx| running::checkpoint(tx, tx.now(), worker, &lease, &key, &value)).await
+    }
+
+    /// The marks that earlier runs of this stage left.
+    pub async fn checkpoints(&self) -> Result<HashMap<String, String>> {
+        let (job, stage) = (self.lease.job, self.stage);
+        let marks = self.shared.db.read(move |tx| running::checkpoints(tx, job, stage)).await?;
+        Ok(marks.into_iter().collect())
+    }
+
+    /// Reports an error while going on, to clean up: the job shows as running with the error.
+    pub async fn error_seen(&self, error: JobError) -> Result<()> {
+        let (worker, who, lease) =
+            (self.shared.worker, self.shared.who.clone(), self.lease.clone());
+        let catalog = self.shared.catalog.borrow().clone();
+        self.fenced(move |tx| {
+            running::error_seen(tx, tx.now(), &catalog, worker, &who, &lease, &error)
+        })
+        .await
+    }
+
+    /// Has `work` written in the same transaction as the run's outcome.
+    pub fn record(&self, work: impl Fn(&mut Tx<'_>) -> Result<()> + Send + Sync + 'static) {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(work));
+    }
+
+    /// Everything recorded so far, as one.
+    pub(crate) fn take_records(&self) -> Option<Records> {
+        let all = std::mem::take(&mut *self.records.lock().unwrap_or_else(PoisonError::into_inner));
+        match all.len() {
+            0 => None,
+            _ => Some(Arc::new(move |tx: &mut Tx<'_>| all.iter().try_for_each(|one| one(tx)))),
+        }
+    }
+
+    async fn fenced(
+        &self,
+        work: impl Fn(&mut Tx<'_>) -> Result<bool> + Send + 'static,
+    ) -> Result<()> {
+        match self.shared.db.write_in(Lane::Urgent, work).await? {
+            true => Ok(()),
+            false => Err(Error::LeaseLost(self.shared.worker)),
+        }
+    }
+}
+
+/// The runs under way in this process by token, and how to tell each to stop.
+#[derive(Default, Clone)]
+pub(crate) struct Running {
+    stops: Arc<Mutex<HashMap<i64, watch::Sender<Stop>>>>,
+}
+
+impl Running {
+    fn lock(&self) -> MutexGuard<'_, HashMap<i64, watch::Sender<Stop>>> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn begin(&self, token: i64) -> watch::Receiver<Stop> {
+        let (sender, receiver) = watch::channel(Stop::No);
+        self.lock().insert(token, sender);
+        receiver
+    }
+
+    pub fn end(&self, token: i64) {
+        self.lock().remove(&token);
+    }
+
+    pub fn stop(&self, token: i64, why: Stop) {
+        if let Some(sender) = self.lock().get(&token) {
+            sender.send_replace(why);
+        }
+    }
+
+    pub fn stop_all(&self, why: Stop) {
+        for sender in self.lock().values() {
+            sender.send_replace(why);
+        }
+    }
+
+    pub fn tokens(&self) -> Vec<i64> {
+        self.lock().keys().copied().collect()
+    }
+}

@@ -1,0 +1,129 @@
+//! What some process must do now and then: turn batch entries into jobs, write reports, take the
+//! jobs of lost workers, prune, and say when a stage has work that nobody takes.
+
+use crate::error::Result;
+use crate::rules::{batch, lease, prune, report};
+use crate::runtime::{Shared, micros};
+use crate::view;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const ENTRIES_PER_STEP: i64 = 2000;
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
+const PRUNED_PER_STEP: i64 = 500;
+/// A stage with ready jobs and no claim for this long is worth a word.
+const IDLE_STAGE: Duration = Duration::from_secs(60);
+
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let mut news = shared.db.subscribe(batch::TOPIC);
+    let tick =
+        (shared.settings.lease / 12).clamp(Duration::from_millis(100), Duration::from_secs(5));
+    let mut trouble: Option<Instant> = None;
+    let mut pruned = Instant::now() - PRUNE_EVERY + Duration::from_secs(30);
+    let mut watchdog = Watchdog::default();
+    loop {
+        let done = async {
+            while batches(&shared).await? {}
+            // After trouble with the database everyone has missed a renewal: one full lease of
+            // patience before anyone is given up for lost.
+            if trouble.is_none_or(|at| at.elapsed() > shared.settings.lease) {
+                while reap(&shared).await? {}
+            }
+            if pruned.elapsed() > PRUNE_EVERY {
+                prune_all(&shared).await?;
+                pruned = Instant::now();
+            }
+            watchdog.look(&shared).await
+        }
+        .await;
+        if let Err(error) = done {
+            tracing::warn!(%error, "housekeeping was put off");
+            trouble = Some(Instant::now());
+        }
+        let _ = tokio::time::timeout(tick, news.changed()).await;
+    }
+}
+
+/// Moves entries and writes reports; true if there may be more.
+async fn batches(shared: &Shared) -> Result<bool> {
+    let catalog = shared.catalog.borrow().clone();
+    let for_report = catalog.clone();
+    let moved = shared
+        .db
+        .write(move |tx| batch::move_entries(tx, tx.now(), &catalog, ENTRIES_PER_STEP))
+        .await?;
+    let written = shared.db.write(move |tx| report::write_next(tx, tx.now(), &for_report)).await?;
+    if let Some(report) = &written {
+        tracing::info!(
+            batch = report.batch,
+            version = report.version,
+            state = report.state.name(),
+            succeeded = report.succeeded,
+            failed = report.failed,
+            "batch reported"
+        );
+    }
+    Ok(moved > 0 || written.is_some())
+}
+
+async fn reap(shared: &Shared) -> Result<bool> {
+    let catalog = shared.catalog.borrow().clone();
+    let quiet = micros(shared.settings.lease);
+    Ok(shared.db.write(move |tx| lease::reap(tx, tx.now(), &catalog, Some(quiet))).await?.is_some())
+}
+
+async fn prune_all(shared: &Shared) -> Result<()> {
+    let mut after = Some(0);
+    while let Some(from) = after {
+        let catalog = shared.catalog.borrow().clone();
+        let step = shared
+            .db
+            .write(move |tx| prune::prune(tx, tx.now(), &catalog, None, from, PRUNED_PER_STEP))
+            .await?;
+        after = step.next;
+        // Small steps with room between them: retention is in no hurry.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    shared.db.write(|tx| prune::prune_traces(tx, tx.now())).await
+}
+
+/// Says when a stage has ready jobs and nothing was claimed for a while.
+#[derive(Default)]
+struct Watchdog {
+    /// Per stage: since when it has had ready jobs without a change, and whether that was said.
+    idle: HashMap<String, (Instant, i64, bool)>,
+    looked: Option<Instant>,
+}
+
+impl Watchdog {
+    async fn look(&mut self, shared: &Shared) -> Result<()> {
+        if self.looked.is_some_and(|at| at.elapsed() < IDLE_STAGE / 4) {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
+        let catalog = shared.catalog.borrow().clone();
+        let stats = shared.db.read(move |tx| view::stats(tx, tx.now(), &catalog, None)).await?;
+        for stage in stats.stages {
+            let name = format!("{}/{}", stage.queue, stage.stage);
+            if stage.ready == 0 || stage.running > 0 || stage.paused {
+                self.idle.remove(&name);
+                continue;
+            }
+            let entry =
+                self.idle.entry(name.clone()).or_insert((Instant::now(), stage.ready, false));
+            if entry.1 != stage.ready {
+                *entry = (Instant::now(), stage.ready, false);
+            } else if entry.0.elapsed() > IDLE_STAGE && !entry.2 {
+                tracing::warn!(
+                    stage = name,
+                    ready = stage.ready,
+                    seconds = entry.0.elapsed().as_secs(),
+                    "jobs are ready and nobody takes them; is a worker running for this stage?"
+                );
+                entry.2 = true;
+            }
+        }
+        Ok(())
+    }
+}

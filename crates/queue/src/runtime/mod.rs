@@ -1,0 +1,283 @@
+//! The worker runtime: claims jobs of its stages, runs them, renews its lease, settles what they
+//! became, and gives everything back when it stops.
+
+mod context;
+mod housekeeping;
+mod lease;
+mod settler;
+mod stage;
+
+pub use context::{Context, Stop};
+pub use stage::Handler;
+
+use crate::catalog::Catalog;
+use crate::error::{Error, Result};
+use crate::job::{Amounts, Claimed, Outcome};
+use crate::rules::lease::{NewWorker, deregister, register};
+use crate::rules::pipelines;
+use db::{Db, Micros};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+/// How a process works.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub name: String,
+    /// How long the others wait before they take the jobs of a process that is gone.
+    pub lease: Duration,
+    /// How long running work may take to reach a good place when the process stops.
+    pub grace: Duration,
+    /// What there is of each resource here.
+    pub capacity: Amounts,
+    pub workspaces: Vec<String>,
+    /// Overrides of a stage's `workers` and `buffer` for this process.
+    pub workers: Option<i64>,
+    pub buffer: Option<i64>,
+    /// Stop when nothing is left to do.
+    pub until_empty: bool,
+    /// Stop after this many runs.
+    pub runs_max: Option<u64>,
+    /// Moves batches, writes reports, reaps the lost, prunes. On in all but special processes.
+    pub housekeeping: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            name: host_name(),
+            lease: Duration::from_secs(60),
+            grace: Duration::from_secs(30),
+            capacity: Amounts::new(),
+            workspaces: Vec::new(),
+            workers: None,
+            buffer: None,
+            until_empty: false,
+            runs_max: None,
+            housekeeping: true,
+        }
+    }
+}
+
+/// This machine's name, as workers are shown with it.
+pub fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "localhost".to_string(), |n| n.trim().to_string())
+}
+
+/// What a stage does with a job.
+///
+/// ```
+/// use queue::{Claimed, Outcome, runtime::{Context, Work}};
+///
+/// struct Shout;
+/// impl Work for Shout {
+///     async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
+///         println!("{}!", job.subject.to_uppercase());
+///         Outcome::success()
+///     }
+/// }
+/// ```
+pub trait Work: Send + Sync + 'static {
+    fn run(&self, job: &Claimed, context: &Context) -> impl Future<Output = Outcome> + Send;
+}
+
+/// A process that works on stages.
+pub struct Worker {
+    db: Db,
+    settings: Settings,
+    handlers: BTreeMap<(String, String), Arc<dyn Handler>>,
+}
+
+/// What a worker did from start to stop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    pub runs: u64,
+    pub succeeded: u64,
+    pub errors: u64,
+}
+
+/// What the parts of a running worker share.
+pub(crate) struct Shared {
+    pub db: Db,
+    pub settings: Settings,
+    pub worker: i64,
+    pub who: String,
+    pub catalog: watch::Receiver<Catalog>,
+    /// No for as long as the process should go on.
+    pub stop: watch::Receiver<Stop>,
+    pub fence: lease::Fence,
+    pub settlements: mpsc::Sender<crate::job::Settlement>,
+    pub running: context::Running,
+    pub counters: settler::Counters,
+}
+
+impl Worker {
+    pub fn new(db: Db, settings: Settings) -> Worker {
+        Worker { db, settings, handlers: BTreeMap::new() }
+    }
+
+    /// Works on a stage of a pipeline. A plain queue's stage has the queue's name.
+    pub fn stage(mut self, pipeline: &str, stage: &str, work: impl Work) -> Worker {
+        self.handlers
+            .insert((pipeline.to_string(), stage.to_string()), Arc::new(stage::Erased(work)));
+        self
+    }
+
+    /// Runs until `stop` says so, or until there is nothing left to do if the settings say so. A
+    /// worker that lost its lease drops what it held and registers anew.
+    pub async fn run(self, stop: watch::Receiver<Stop>) -> Result<Summary> {
+        let mut total = Summary::default();
+        loop {
+            let (summary, lost) = self.live(stop.clone()).await?;
+            total.runs += summary.runs;
+            total.succeeded += summary.succeeded;
+            total.errors += summary.errors;
+            if !lost || *stop.borrow() != Stop::No {
+                return Ok(total);
+            }
+            tracing::warn!(
+                worker = self.settings.name,
+                "the lease was lost; what it covered was dropped, and the worker registers anew"
+            );
+        }
+    }
+
+    /// One life, from registering to the end; true if the lease was lost.
+    async fn live(&self, outer: watch::Receiver<Stop>) -> Result<(Summary, bool)> {
+        let catalog = self.db.read(Catalog::load).await?;
+        let stages = self.resolve(&catalog)?;
+        let began = std::time::Instant::now();
+        let worker = self.register().await?;
+        let who = format!("worker {} #{worker}", self.settings.name);
+        let (stop_sender, stop) = watch::channel(*outer.borrow());
+        let (catalog_sender, catalog) = watch::channel(catalog);
+        let (settlements, finished) = mpsc::channel(4096);
+        let shared = Arc::new(Shared {
+            db: self.db.clone(),
+            settings: self.settings.clone(),
+            worker,
+            who,
+            catalog,
+            stop,
+            fence: lease::Fence::new(began + self.settings.lease),
+            settlements,
+            running: context::Running::default(),
+            counters: settler::Counters::default(),
+        });
+        tracing::info!(worker, name = self.settings.name, stages = stages.len(), "worker started");
+
+        let mut background = JoinSet::new();
+        background.spawn(refresh_catalog(self.db.clone(), catalog_sender));
+        background.spawn(lease::renew(shared.clone()));
+        background.spawn(lease::listen(shared.clone()));
+        background.spawn(forward_stop(outer, stop_sender.clone(), shared.clone()));
+        if self.settings.housekeeping {
+            background.spawn(housekeeping::run(shared.clone()));
+        }
+        let settler = settler::Settler {
+            db: self.db.clone(),
+            worker,
+            who: shared.who.clone(),
+            catalog: shared.catalog.clone(),
+            fence: shared.fence.clone(),
+            counters: shared.counters.clone(),
+        };
+        let settler = tokio::spawn(settler::run(settler, finished));
+        let mut loops = JoinSet::new();
+        for (stage, handler) in stages {
+            loops.spawn(stage::run(shared.clone(), stage, handler));
+        }
+        let mut failure = None;
+        while let Some(ended) = loops.join_next().await {
+            if let Err(error) =
+                ended.unwrap_or_else(|e| Err(Error::Refused(format!("a stage loop ended: {e}"))))
+            {
+                failure.get_or_insert(error);
+                stop_sender.send_replace(Stop::Shutdown);
+            }
+        }
+        let lost = shared.fence.is_lost();
+        background.shutdown().await;
+        let counters = shared.counters.clone();
+        let goodbye = (shared.db.clone(), shared.who.clone(), shared.catalog.borrow().clone());
+        drop(shared);
+        // Ends once every sender is gone and what was sent is settled.
+        let _ = settler.await;
+        if !lost {
+            let (db, who, catalog) = goodbye;
+            let ended = db.write(move |tx| deregister(tx, tx.now(), &catalog, worker, &who)).await;
+            if let Err(error) = ended {
+                tracing::warn!(worker, %error, "the worker could not say goodbye; its lease will run out");
+            }
+        }
+        match failure {
+            Some(error) => Err(error),
+            None => Ok((counters.summary(), lost)),
+        }
+    }
+
+    fn resolve(&self, catalog: &Catalog) -> Result<Vec<(i64, Arc<dyn Handler>)>> {
+        self.handlers
+            .iter()
+            .map(|((pipeline, stage), handler)| {
+                Ok((catalog.named(pipeline)?.stage_named(stage)?.id, handler.clone()))
+            })
+            .collect()
+    }
+
+    async fn register(&self) -> Result<i64> {
+        let new = NewWorker {
+            name: self.settings.name.clone(),
+            boot: boot_id(),
+            host: host_name(),
+            pid: i64::from(std::process::id()),
+            stages: self.handlers.keys().map(|(p, s)| format!("{p}/{s}")).collect(),
+            capacity: self.settings.capacity.clone(),
+            workspaces: self.settings.workspaces.clone(),
+        };
+        let lease = micros(self.settings.lease);
+        self.db.write(move |tx| register(tx, tx.now(), &new, lease)).await
+    }
+}
+
+pub(crate) fn micros(duration: Duration) -> Micros {
+    Micros::try_from(duration.as_micros()).unwrap_or(Micros::MAX)
+}
+
+/// Different at every start of a process.
+fn boot_id() -> String {
+    format!("{:x}-{:x}", std::process::id(), db::system_now())
+}
+
+/// Settings may change while we run: read again when someone says so, and now and then.
+async fn refresh_catalog(db: Db, sender: watch::Sender<Catalog>) {
+    let mut news = db.subscribe(pipelines::TOPIC);
+    loop {
+        let _ = tokio::time::timeout(Duration::from_secs(5), news.changed()).await;
+        match db.read(Catalog::load).await {
+            Ok(catalog) => {
+                sender.send_replace(catalog);
+            }
+            Err(error) => tracing::debug!(%error, "settings could not be read; the old ones stay"),
+        }
+    }
+}
+
+/// Passes the process's stop on to the jobs under way.
+async fn forward_stop(
+    mut outer: watch::Receiver<Stop>,
+    inner: watch::Sender<Stop>,
+    shared: Arc<Shared>,
+) {
+    while *outer.borrow_and_update() == Stop::No {
+        if outer.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+    inner.send_replace(Stop::Shutdown);
+    shared.running.stop_all(Stop::Shutdown);
+    std::future::pending::<()>().await;
+}

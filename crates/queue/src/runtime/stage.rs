@@ -1,0 +1,404 @@
+//! One stage in one process: claims ahead, starts what slots are free for, and gives back what it
+//! did not get to.
+
+use crate::catalog::Stage;
+use crate::error::{Error, Result};
+use crate::job::{Claimed, JobError, Lease, Outcome, Settlement};
+use crate::rules::claim::{Request, claim, next_event};
+use crate::rules::lease::take_over;
+use crate::rules::running::start;
+use crate::runtime::context::{Context, Stop};
+use crate::runtime::{Shared, Work};
+use db::{Lane, Micros};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use tokio::task::{JoinError, JoinSet};
+use tracing::Instrument;
+
+/// Without any news, work is looked for this often.
+const POLL: Duration = Duration::from_secs(1);
+/// A buffer that is worked off within this time is not worth taking over, so its jobs are started
+/// when they are claimed and not one by one.
+const QUICK_BUFFER: Duration = Duration::from_secs(1);
+/// Claimed in one transaction at most.
+const CLAIM_MAX: usize = 1000;
+
+/// A [`Work`] of any type.
+pub trait Handler: Send + Sync {
+    fn handle<'a>(
+        &'a self,
+        job: &'a Claimed,
+        context: &'a Context,
+    ) -> Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+}
+
+pub(crate) struct Erased<W>(pub W);
+
+impl<W: Work> Handler for Erased<W> {
+    fn handle<'a>(
+        &'a self,
+        job: &'a Claimed,
+        context: &'a Context,
+    ) -> Pin<Box<dyn Future<Output = Outcome> + Send + 'a>> {
+        Box::pin(self.0.run(job, context))
+    }
+}
+
+/// What the last claim found.
+struct Claim {
+    jobs: Vec<Claimed>,
+    /// When something may become claimable without any news.
+    next: Option<Micros>,
+    /// Anything left that is not held.
+    empty: bool,
+    now: Micros,
+}
+
+struct Loop {
+    shared: Arc<Shared>,
+    stage: i64,
+    handler: Arc<dyn Handler>,
+    buffer: VecDeque<Claimed>,
+    runs: JoinSet<(i64, Duration)>,
+    /// How long runs take, smoothed.
+    mean: Option<Duration>,
+    began: u64,
+}
+
+/// Works on a stage until told to stop, or until nothing is left if the settings say so.
+pub(crate) async fn run(shared: Arc<Shared>, stage: i64, handler: Arc<dyn Handler>) -> Result<()> {
+    let mut this = Loop {
+        shared,
+        stage,
+        handler,
+        buffer: VecDeque::new(),
+        runs: JoinSet::new(),
+        mean: None,
+        began: 0,
+    };
+    let result = this.work().await;
+    this.wind_up().await;
+    result
+}
+
+impl Loop {
+    fn settings(&self) -> Result<Stage> {
+        let mut stage = self.shared.catalog.borrow().stage(self.stage)?.1.clone();
+        stage.settings.workers = self.shared.settings.workers.unwrap_or(stage.settings.workers);
+        stage.settings.buffer = self.shared.settings.buffer.unwrap_or(stage.settings.buffer);
+        Ok(stage)
+    }
+
+    async fn work(&mut self) -> Result<()> {
+        let mut news = self.shared.db.subscribe(self.stage);
+        let mut stop = self.shared.stop.clone();
+        let mut catalog = self.shared.catalog.clone();
+        let mut look_at = Instant::now();
+        let mut pause = Duration::from_millis(50);
+        let mut stolen_at = Instant::now();
+        loop {
+            if *stop.borrow() != Stop::No || self.shared.fence.is_lost() || self.spent() {
+                return Ok(());
+            }
+            let stage = self.settings()?;
+            self.start_buffered(&stage).await?;
+            let want = self.room(&stage);
+            let mut empty = false;
+            if want > 0 && Instant::now() >= look_at && self.shared.fence.is_good() {
+                news.borrow_and_update();
+                match self.claim(&stage, want).await {
+                    Ok(found) => {
+                        pause = Duration::from_millis(50);
+                        let got = found.jobs.len();
+                        self.accept(found.jobs);
+                        empty = found.empty;
+                        if got >= want {
+                            continue;
+                        }
+                        if got == 0 && stolen_at.elapsed() > POLL {
+                            stolen_at = Instant::now();
+                            self.steal(&stage).await?;
+                        }
+                        let wait = found.next.map_or(POLL, |at| {
+                            Duration::from_micros(u64::try_from(at - found.now).unwrap_or(0))
+                        });
+                        look_at = Instant::now() + wait.clamp(Duration::from_millis(1), POLL);
+                        self.start_buffered(&stage).await?;
+                    }
+                    Err(Error::LeaseLost(_)) => {
+                        self.shared.fence.lose();
+                        self.shared.running.stop_all(Stop::LeaseLost);
+                        return Ok(());
+                    }
+                    Err(error) if error.is_transient() => {
+                        tracing::warn!(stage = stage.name, %error, "nothing could be claimed; trying again");
+                        look_at = Instant::now() + pause;
+                        pause = (pause * 2).min(Duration::from_secs(2));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if self.shared.settings.until_empty
+                && empty
+                && self.runs.is_empty()
+                && self.buffer.is_empty()
+            {
+                return Ok(());
+            }
+            let idle = self.room(&stage) > 0;
+            tokio::select! {
+                Some(ended) = self.runs.join_next() => self.ended(ended),
+                _ = tokio::time::sleep_until(look_at.into()), if idle => {}
+                changed = news.changed(), if idle => { changed.ok(); look_at = Instant::now(); }
+                _ = stop.changed() => {}
+                _ = catalog.changed() => {}
+            }
+            while let Some(ended) = self.runs.try_join_next() {
+                self.ended(ended);
+                look_at = look_at.min(Instant::now());
+            }
+        }
+    }
+
+    /// How many jobs to claim now: none until half the buffer is used up, so that claims are large.
+    fn room(&self, stage: &Stage) -> usize {
+        let size = |n: i64| usize::try_from(n).unwrap_or(0);
+        let (workers, buffer) = (size(stage.settings.workers), size(stage.settings.buffer));
+        if workers == 0 {
+            return 0;
+        }
+        let held = self.runs.len() + self.buffer.len();
+        let room = (workers + buffer).saturating_sub(held).min(CLAIM_MAX);
+        let room = match self.shared.settings.runs_max {
+            Some(most) => room
+                .min(usize::try_from(most.saturating_sub(self.began)).unwrap_or(0))
+                .saturating_sub(self.buffer.len()),
+            None => room,
+        };
+        let idle_slots = workers.saturating_sub(held);
+        if idle_slots == 0 && room <= buffer / 2 && self.buffer.len() > buffer / 2 {
+            0
+        } else {
+            room
+        }
+    }
+
+    /// True when the process has run as many jobs as it should.
+    fn spent(&self) -> bool {
+        self.shared.settings.runs_max.is_some_and(|most| self.began >= most) && self.runs.is_empty()
+    }
+
+    async fn claim(&self, stage: &Stage, want: usize) -> Result<Claim> {
+        let workers = usize::try_from(stage.settings.workers).unwrap_or(0);
+        let free = workers.saturating_sub(self.runs.len());
+        let ahead = u32::try_from((want + self.buffer.len()) / workers.max(1)).unwrap_or(u32::MAX);
+        let quick = self.mean.is_some_and(|mean| mean.saturating_mul(ahead) < QUICK_BUFFER);
+        let start = if quick { want } else { free.min(want) };
+        let (worker, who, id) = (self.shared.worker, self.shared.who.clone(), self.stage);
+        let catalog = self.shared.catalog.borrow().clone();
+        let until_empty = self.shared.settings.until_empty;
+        self.shared
+            .db
+            .write(move |tx| {
+                let now = tx.now();
+                let request = Request { worker, who: &who, stage: id, limit: want, start };
+                let jobs = claim(tx, now, &catalog, request)?;
+                let (next, empty) = match jobs.len() < want {
+                    true => next_event(tx, now, id, until_empty)?,
+                    false => (None, false),
+                };
+                Ok(Claim { jobs, next, empty, now })
+            })
+            .await
+    }
+
+    /// Nothing is ready: takes what lies in the buffers of others.
+    async fn steal(&mut self, stage: &Stage) -> Result<()> {
+        let workers = usize::try_from(stage.settings.workers).unwrap_or(0);
+        let free = workers.saturating_sub(self.runs.len() + self.buffer.len());
+        if free == 0 || self.shared.settings.runs_max.is_some() {
+            return Ok(());
+        }
+        let (worker, who, id) = (self.shared.worker, self.shared.who.clone(), self.stage);
+        let catalog = self.shared.catalog.borrow().clone();
+        let taken = self
+            .shared
+            .db
+            .write(move |tx| {
+                let request = Request { worker, who: &who, stage: id, limit: free, start: free };
+                take_over(tx, tx.now(), &catalog, request)
+            })
+            .await;
+        match taken {
+            Ok(jobs) => self.accept(jobs),
+            Err(error) if error.is_transient() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, jobs: Vec<Claimed>) {
+        self.buffer.extend(jobs);
+    }
+
+    /// Fills free slots from the buffer; jobs that were only claimed are started first.
+    async fn start_buffered(&mut self, stage: &Stage) -> Result<()> {
+        let workers = usize::try_from(stage.settings.workers).unwrap_or(0);
+        while self.runs.len() < workers && !self.buffer.is_empty() && self.shared.fence.is_good() {
+            if self.buffer.front().is_some_and(|job| job.started) {
+                if let Some(job) = self.buffer.pop_front() {
+                    self.spawn(stage, job);
+                }
+                continue;
+            }
+            let free = workers - self.runs.len();
+            let batch: Vec<Claimed> = self.buffer.drain(..free.min(self.buffer.len())).collect();
+            let leases: Vec<Lease> = batch.iter().map(|job| job.lease.clone()).collect();
+            let worker = self.shared.worker;
+            let started = self
+                .shared
+                .db
+                .write_in(Lane::Urgent, move |tx| start(tx, tx.now(), worker, &leases))
+                .await;
+            let started = match started {
+                Ok(started) => started,
+                Err(error) if error.is_transient() => {
+                    batch.into_iter().rev().for_each(|job| self.buffer.push_front(job));
+                    tracing::warn!(stage = stage.name, %error, "claimed jobs could not be started; trying again");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            };
+            for job in batch {
+                // Those not in the answer were taken over by others meanwhile.
+                if started.contains(&job.lease.job) {
+                    self.spawn(stage, job);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn spawn(&mut self, stage: &Stage, job: Claimed) {
+        self.began += 1;
+        let stop = self.shared.running.begin(job.lease.token);
+        let context = Context::new(self.shared.clone(), job.lease.clone(), self.stage, stop);
+        let span = tracing::info_span!(
+            "job",
+            job = job.lease.job,
+            batch = job.lease.batch,
+            stage = stage.name,
+            attempt = job.attempt,
+            worker = self.shared.worker,
+            subject = job.subject
+        );
+        let (shared, handler) = (self.shared.clone(), self.handler.clone());
+        let limit = u64::try_from(stage.settings.timeout_seconds)
+            .ok()
+            .filter(|s| *s > 0)
+            .map(Duration::from_secs);
+        self.runs.spawn(one_run(shared, handler, job, context, limit).instrument(span));
+    }
+
+    fn ended(&mut self, ended: std::result::Result<(i64, Duration), JoinError>) {
+        // A run catches its own panics, so a join error is only ever an abort at the very end.
+        let Ok((token, took)) = ended else { return };
+        self.shared.running.end(token);
+        self.mean = Some(self.mean.map_or(took, |mean| (mean * 7 + took) / 8));
+    }
+
+    /// Gives the buffer back, and gives running work its grace.
+    async fn wind_up(&mut self) {
+        for job in self.buffer.drain(..) {
+            let settlement =
+                Settlement { lease: job.lease, outcome: Outcome::GivenBack, records: None };
+            // If the settler is gone, deregistering queues the job again.
+            let _ = self.shared.settlements.send(settlement).await;
+        }
+        if self.shared.fence.is_lost() {
+            self.shared.running.stop_all(Stop::LeaseLost);
+        }
+        let deadline = tokio::time::Instant::now() + self.shared.settings.grace;
+        while !self.runs.is_empty() {
+            match tokio::time::timeout_at(deadline, self.runs.join_next()).await {
+                Ok(Some(ended)) => self.ended(ended),
+                Ok(None) => break,
+                Err(_) => {
+                    tracing::warn!(
+                        stage = self.stage,
+                        runs = self.runs.len(),
+                        "the grace period is over; the runs left are cut short"
+                    );
+                    self.runs.shutdown().await;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Runs one job and hands its outcome to the settler; the token and how long it took.
+async fn one_run(
+    shared: Arc<Shared>,
+    handler: Arc<dyn Handler>,
+    job: Claimed,
+    context: Context,
+    limit: Option<Duration>,
+) -> (i64, Duration) {
+    let began = Instant::now();
+    let outcome = match limit {
+        None => caught(handler.handle(&job, &context)).await,
+        Some(limit) => {
+            match tokio::time::timeout(limit, caught(handler.handle(&job, &context))).await {
+                Ok(outcome) => outcome,
+                Err(_) => Outcome::Transient(JobError::new(
+                    "timeout",
+                    format!(
+                        "it took longer than {} s (timeout_seconds) and was stopped",
+                        limit.as_secs()
+                    ),
+                )),
+            }
+        }
+    };
+    let took = began.elapsed();
+    match &outcome {
+        Outcome::Transient(e) | Outcome::Permanent(e) => {
+            tracing::warn!(
+                code = e.code,
+                target_name = e.target,
+                error = e.message,
+                "run ended in an error"
+            );
+        }
+        outcome => tracing::debug!(?outcome, took = ?took, "run ended"),
+    }
+    let token = job.lease.token;
+    let settlement = Settlement { lease: job.lease, outcome, records: context.take_records() };
+    // If the settler is gone the process is at its end, and deregistering queues the job again.
+    let _ = shared.settlements.send(settlement).await;
+    (token, took)
+}
+
+/// A panic is a permanent error with its message, not the end of the worker.
+async fn caught(mut run: Pin<Box<dyn Future<Output = Outcome> + Send + '_>>) -> Outcome {
+    let outcome =
+        std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        })
+        .await;
+    outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|s| (*s).to_string());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Outcome::Permanent(JobError::new(
+            "panic",
+            format!("the worker's code panicked: {text}; this is a bug, please report it"),
+        ))
+    })
+}
