@@ -43,6 +43,10 @@ pub struct Global {
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Queues: add, work, look, act
+    Queue(cmd::queue::Args),
+    /// Back up and restore the database
+    Db(cmd::db::Args),
     /// Print a completion script for your shell
     Completions(cmd::completions::Args),
     /// Write the manual pages into a directory
@@ -52,6 +56,8 @@ pub enum Command {
 impl Command {
     pub fn run(self, global: &Global) -> Result<Exit, Failure> {
         match self {
+            Command::Queue(args) => cmd::queue::run(args, global),
+            Command::Db(args) => cmd::db::run(args, global),
             Command::Completions(args) => cmd::completions::run(args),
             Command::Man(args) => cmd::man::run(args, global),
         }

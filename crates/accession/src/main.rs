@@ -5,6 +5,7 @@ mod cmd;
 mod exit;
 mod logs;
 mod output;
+mod session;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -1,4 +1,6 @@
 //! One file (or directory) a command: its options, and what it does with them.
 
 pub mod completions;
+pub mod db;
 pub mod man;
+pub mod queue;

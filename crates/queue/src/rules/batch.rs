@@ -114,6 +114,17 @@ pub fn load(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
     tx.first(&LOAD, &db::params![batch])?.ok_or_else(|| Error::unknown("batch", batch, hint))
 }
 
+/// Batches, newest first.
+pub fn list(
+    tx: &mut Tx<'_>,
+    state: Option<BatchState>,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<Batch>> {
+    const LIST: Statement = statement!("sql/list_batches");
+    Ok(tx.query(&LIST, &db::params![before.unwrap_or(i64::MAX), state, limit])?)
+}
+
 fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
     const LOCK: Statement = statement!("sql/lock_batch", per engine);
     tx.query::<(i64,)>(&LOCK, &db::params![batch])?;

@@ -1,6 +1,6 @@
 //! Making, changing and deleting pipelines. A plain queue is a pipeline with one stage.
 
-use crate::catalog::{Catalog, Pipeline, PipelineSettings, StageSettings};
+use crate::catalog::{Catalog, Pipeline, PipelineSettings, Stage, StageSettings};
 use crate::error::{Error, Result};
 use crate::rules::people::retry::Filter;
 use crate::rules::people::{Actor, cancel};
@@ -47,6 +47,36 @@ impl PipelineSpec {
             ..PipelineSpec::queue(name)
         }
     }
+}
+
+/// The spec with settings changed by name; those of a stage apply to all its stages.
+pub fn with_settings(spec: &PipelineSpec, changes: &[(String, String)]) -> Result<PipelineSpec> {
+    let mut spec = spec.clone();
+    let stages = spec.stages.iter().map(|(name, settings)| Stage {
+        id: 0,
+        pipeline: 0,
+        position: 0,
+        name: name.clone(),
+        settings: settings.clone(),
+    });
+    let mut draft = Pipeline {
+        id: 0,
+        name: spec.name.clone(),
+        plain: spec.plain,
+        coalesces: spec.coalesces,
+        full_history: spec.full_history,
+        restart_position: 0,
+        deleted: false,
+        settings: spec.settings.clone(),
+        stages: stages.collect(),
+    };
+    for (name, value) in changes {
+        (0..draft.stages.len())
+            .try_for_each(|index| change(&mut draft, Some(index), name, value))?;
+    }
+    (spec.full_history, spec.settings) = (draft.full_history, draft.settings);
+    spec.stages = draft.stages.into_iter().map(|s| (s.name, s.settings)).collect();
+    Ok(spec)
 }
 
 /// Makes a pipeline, or finds that it is there already just as specified.

@@ -151,7 +151,7 @@ impl Loop {
             }
             let idle = self.room(&stage) > 0;
             tokio::select! {
-                Some(ended) = self.runs.join_next() => self.ended(ended),
+                Some(ended) = self.runs.join_next() => { self.ended(ended); look_at = Instant::now(); }
                 _ = tokio::time::sleep_until(look_at.into()), if idle => {}
                 changed = news.changed(), if idle => { changed.ok(); look_at = Instant::now(); }
                 _ = stop.changed() => {}
@@ -159,7 +159,6 @@ impl Loop {
             }
             while let Some(ended) = self.runs.try_join_next() {
                 self.ended(ended);
-                look_at = look_at.min(Instant::now());
             }
         }
     }

@@ -1,0 +1,430 @@
+//! What people do with jobs: each action takes a reason and is kept with who did it.
+
+use super::define::told;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::session::{Act, Session, parse_duration};
+use queue::rules::batch;
+use queue::rules::people::hold::{self, Group};
+use queue::rules::people::pause::{self as pause_rule, Scope};
+use queue::rules::people::{
+    Actor, cancel as cancel_rule, requeue as requeue_rule, retry as retry_rule,
+};
+use queue::rules::prune as prune_rule;
+use queue::{Catalog, Result as QueueResult};
+use serde_json::json;
+use std::time::Duration;
+
+const STEP: i64 = 500;
+
+/// Does one thing for each job; all of them or none.
+fn for_jobs<T: Send + 'static>(
+    session: &Session,
+    jobs: &[i64],
+    act: &Act,
+    each: impl Fn(&mut db::Tx<'_>, db::Micros, &Catalog, Actor<'_>, i64) -> QueueResult<T>
+    + Send
+    + 'static,
+) -> Result<Vec<T>, Failure> {
+    let (jobs, who, reason) = (jobs.to_vec(), act.who(), act.reason.clone());
+    session.write(move |tx, now, catalog| {
+        let actor = Actor { who: &who, reason: &reason };
+        jobs.iter().map(|job| each(tx, now, catalog, actor, *job)).collect()
+    })
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession queue retry files --dry-run
+  accession queue retry files --code timeout --reason 'network is back'")]
+pub struct Retry {
+    /// Only this queue
+    name: Option<String>,
+    /// Only failures in this stage (needs a queue)
+    #[arg(long, requires = "name")]
+    stage: Option<String>,
+    /// Only failures with this error code
+    #[arg(long)]
+    code: Option<String>,
+    /// Only failures that name this target
+    #[arg(long)]
+    target: Option<String>,
+    /// Only failures of this batch
+    #[arg(long)]
+    batch: Option<i64>,
+    /// Say how many, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    act: Act,
+}
+
+pub fn retry(args: Retry, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let (name, stage) = (args.name.clone(), args.stage.clone());
+    let (pipeline, stage) = session.read(move |_, _, catalog| {
+        let Some(name) = &name else { return Ok((None, None)) };
+        let pipeline = catalog.named(name)?;
+        let stage = stage.as_deref().map(|s| pipeline.stage_named(s).map(|s| s.id)).transpose()?;
+        Ok((Some(pipeline.id), stage))
+    })?;
+    let filter = retry_rule::Filter {
+        pipeline,
+        stage,
+        code: args.code.clone(),
+        target: args.target.clone(),
+        batch: args.batch,
+    };
+    let (mut total, mut after) = (retry_rule::Retried::default(), Some(0));
+    while let Some(from) = after {
+        let (act, filter, dry) = (args.act.clone(), filter.clone(), args.dry_run);
+        let step = session.write(move |tx, now, catalog| {
+            retry_rule::retry(
+                tx,
+                now,
+                catalog,
+                Actor { who: &act.who(), reason: &act.reason },
+                &filter,
+                dry,
+                from,
+                STEP,
+            )
+        })?;
+        total.requeued += step.requeued;
+        total.superseded += step.superseded;
+        total.refused += step.refused;
+        after = step.next;
+    }
+    let json = json!({"dry_run": args.dry_run, "requeued": total.requeued, "superseded": total.superseded, "refused": total.refused});
+    let would = if args.dry_run { "would be " } else { "" };
+    let sentence = format!(
+        "{} failed jobs {would}requeued, {} {would}superseded by newer ones, {} cannot be",
+        total.requeued, total.superseded, total.refused
+    );
+    told(&session, &json, &sentence)
+}
+
+#[derive(clap::Args)]
+pub struct Requeue {
+    /// The jobs' numbers
+    #[arg(required = true)]
+    jobs: Vec<i64>,
+    /// The stage to go back to (default: the one it failed in)
+    #[arg(long, value_name = "STAGE")]
+    to: Option<String>,
+    #[command(flatten)]
+    act: Act,
+}
+
+pub fn requeue(args: Requeue, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let to = args.to.clone();
+    let done = for_jobs(&session, &args.jobs, &args.act, move |tx, now, catalog, actor, job| {
+        let done = requeue_rule::requeue(tx, now, catalog, actor, job, to.as_deref())?;
+        Ok((done.job, catalog.stage_name(done.stage), done.status))
+    })?;
+    let json: Vec<_> = done
+        .iter()
+        .map(|(job, stage, status)| json!({"job": job, "stage": stage, "status": status}))
+        .collect();
+    let lines: Vec<String> = done
+        .iter()
+        .map(|(job, stage, status)| format!("job {job} is {status} in {stage}"))
+        .collect();
+    told(&session, &json!(json), &lines.join("\n"))
+}
+
+/// Jobs by number, or a batch, or a collection.
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// The jobs' numbers
+    jobs: Vec<i64>,
+    /// This batch
+    #[arg(long)]
+    batch: Option<i64>,
+    /// This collection
+    #[arg(long)]
+    collection: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub struct Hold {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    act: Act,
+}
+
+/// Repeats a chunked step until it has been through all members of a group.
+fn through(mut step: impl FnMut(i64) -> Result<Option<i64>, Failure>) -> Result<(), Failure> {
+    let mut after = Some(0);
+    while let Some(from) = after {
+        after = step(from)?;
+    }
+    Ok(())
+}
+
+fn group_of(which: &Which) -> Option<(Option<i64>, Option<String>)> {
+    (which.batch.is_some() || which.collection.is_some())
+        .then(|| (which.batch, which.collection.clone()))
+}
+
+fn as_group(group: &(Option<i64>, Option<String>)) -> Group<'_> {
+    match group {
+        (Some(batch), _) => Group::Batch(*batch),
+        (None, name) => Group::Collection(name.as_deref().unwrap_or_default()),
+    }
+}
+
+pub fn hold(args: Hold, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let Some(group) = group_of(&args.which) else {
+        for_jobs(&session, &args.which.jobs, &args.act, hold::hold_job)?;
+        return told(
+            &session,
+            &json!({"held": args.which.jobs}),
+            &format!("{} jobs held", args.which.jobs.len()),
+        );
+    };
+    let (act, it) = (args.act.clone(), group.clone());
+    session.write(move |tx, now, _| {
+        let actor = Actor { who: &act.who(), reason: &act.reason };
+        match as_group(&it) {
+            Group::Batch(batch) => batch::hold(tx, now, actor, batch),
+            group => hold::hold_group(tx, now, actor, group),
+        }
+    })?;
+    through(|after| {
+        let (act, it) = (args.act.clone(), group.clone());
+        session.write(move |tx, now, catalog| {
+            hold::flip_held(
+                tx,
+                now,
+                catalog,
+                Actor { who: &act.who(), reason: &act.reason },
+                as_group(&it),
+                after,
+                STEP,
+            )
+        })
+    })?;
+    told(
+        &session,
+        &json!({"held": {"batch": group.0, "collection": group.1}}),
+        "held; jobs that have begun go on",
+    )
+}
+
+#[derive(clap::Args)]
+pub struct Release {
+    #[command(flatten)]
+    which: Which,
+    /// Lift the hold, and leave its jobs held for release one by one
+    #[arg(long, conflicts_with = "jobs")]
+    leave_jobs_held: bool,
+    #[command(flatten)]
+    act: Act,
+}
+
+pub fn release(args: Release, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let Some(group) = group_of(&args.which) else {
+        for_jobs(&session, &args.which.jobs, &args.act, hold::release_job)?;
+        return told(
+            &session,
+            &json!({"released": args.which.jobs}),
+            &format!("{} jobs released", args.which.jobs.len()),
+        );
+    };
+    let it = group.clone();
+    session.write(move |tx, now, _| match as_group(&it) {
+        Group::Batch(batch) => batch::release(tx, now, batch),
+        group => hold::release_group(tx, group),
+    })?;
+    through(|after| {
+        let (act, it, leave) = (args.act.clone(), group.clone(), args.leave_jobs_held);
+        session.write(move |tx, now, catalog| match leave {
+            true => hold::keep_held(tx, now, as_group(&it), after, STEP),
+            false => hold::flip_released(
+                tx,
+                now,
+                catalog,
+                Actor { who: &act.who(), reason: &act.reason },
+                as_group(&it),
+                after,
+                STEP,
+            ),
+        })
+    })?;
+    told(&session, &json!({"released": {"batch": group.0, "collection": group.1}}), "released")
+}
+
+#[derive(clap::Args)]
+pub struct Cancel {
+    /// The jobs' numbers
+    #[arg(required_unless_present = "batch")]
+    jobs: Vec<i64>,
+    /// All jobs of this batch
+    #[arg(long, conflicts_with = "jobs")]
+    batch: Option<i64>,
+    #[command(flatten)]
+    act: Act,
+}
+
+pub fn cancel(args: Cancel, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    if let Some(id) = args.batch {
+        through(|after| {
+            let act = args.act.clone();
+            session.write(move |tx, now, catalog| {
+                batch::cancel_some(
+                    tx,
+                    now,
+                    catalog,
+                    Actor { who: &act.who(), reason: &act.reason },
+                    id,
+                    after,
+                    STEP,
+                )
+            })
+        })?;
+        return told(
+            &session,
+            &json!({"cancelled": {"batch": id}}),
+            &format!(
+                "the jobs of batch {id} are cancelled; running ones stop at their next checkpoint"
+            ),
+        );
+    }
+    let done = for_jobs(&session, &args.jobs, &args.act, cancel_rule::cancel)?;
+    let requested = |c: &cancel_rule::Cancelled| *c == cancel_rule::Cancelled::Requested;
+    let lines: Vec<String> = args
+        .jobs
+        .iter()
+        .zip(&done)
+        .map(|(job, c)| match requested(c) {
+            true => format!("job {job} is running; it has been asked to stop"),
+            false => format!("job {job} is cancelled"),
+        })
+        .collect();
+    let json: Vec<_> = args
+        .jobs
+        .iter()
+        .zip(&done)
+        .map(|(job, c)| json!({"job": job, "requested": requested(c)}))
+        .collect();
+    told(&session, &json!(json), &lines.join("\n"))
+}
+
+#[derive(clap::Args)]
+#[group(skip)]
+struct Where {
+    /// The queue's name
+    #[arg(required_unless_present = "all")]
+    name: Option<String>,
+    /// Only this stage of it
+    #[arg(long)]
+    stage: Option<String>,
+    /// Everything
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
+}
+
+impl Where {
+    fn scope(&self, catalog: &Catalog) -> QueueResult<Scope> {
+        let Some(name) = &self.name else { return Ok(Scope::Everything) };
+        let pipeline = catalog.named(name)?;
+        match &self.stage {
+            Some(stage) => Ok(Scope::Stage(pipeline.stage_named(stage)?.id)),
+            None => Ok(Scope::Pipeline(pipeline.id)),
+        }
+    }
+
+    fn shown(&self) -> String {
+        match (&self.name, &self.stage) {
+            (None, _) => "everything".to_string(),
+            (Some(name), None) => name.clone(),
+            (Some(name), Some(stage)) => format!("{name}/{stage}"),
+        }
+    }
+}
+
+#[derive(clap::Args)]
+pub struct Pause {
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    act: Act,
+}
+
+pub fn pause(args: Pause, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let shown = args.place.shown();
+    session.write(move |tx, now, catalog| {
+        let scope = args.place.scope(catalog)?;
+        pause_rule::pause(
+            tx,
+            now,
+            catalog,
+            Actor { who: &args.act.who(), reason: &args.act.reason },
+            scope,
+        )
+    })?;
+    told(
+        &session,
+        &json!({"paused": shown}),
+        &format!("{shown} is paused; running work finishes, and adding goes on"),
+    )
+}
+
+#[derive(clap::Args)]
+pub struct Unpause {
+    #[command(flatten)]
+    place: Where,
+}
+
+pub fn unpause(args: Unpause, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let shown = args.place.shown();
+    session.write(move |tx, _, catalog| {
+        let scope = args.place.scope(catalog)?;
+        pause_rule::unpause(tx, catalog, scope)
+    })?;
+    told(&session, &json!({"unpaused": shown}), &format!("{shown} goes on"))
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  accession queue prune --ended-before 30d")]
+pub struct Prune {
+    /// Everything that ended longer ago than this (default: each queue's retention_seconds)
+    #[arg(long, value_parser = parse_days, value_name = "TIME")]
+    ended_before: Option<Duration>,
+}
+
+/// `30d` as well as what [`parse_duration`] takes.
+fn parse_days(text: &str) -> Result<Duration, String> {
+    match text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok()) {
+        Some(days) => Ok(Duration::from_secs(days.saturating_mul(86_400))),
+        None => parse_duration(text),
+    }
+}
+
+pub fn prune(args: Prune, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let ago = args.ended_before.map(|d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
+    let mut pruned = 0;
+    through(|after| {
+        let step = session.write(move |tx, now, catalog| {
+            prune_rule::prune(tx, now, catalog, ago.map(|ago| now.saturating_sub(ago)), after, STEP)
+        })?;
+        pruned += step.jobs;
+        Ok(step.next)
+    })?;
+    session.write(|tx, now, _| prune_rule::prune_traces(tx, now))?;
+    told(
+        &session,
+        &json!({"pruned": pruned}),
+        &format!("{pruned} ended jobs and their history removed"),
+    )
+}

@@ -1,0 +1,121 @@
+//! The guard: stands between a worker and the program it runs, and ends the program when the
+//! worker's lease ends. A worker that was killed or stopped cannot do that itself, and its job may
+//! be given to another; two programs must never work on one subject.
+//!
+//! The worker writes to the guard's standard input: `payload N\n` and N bytes, then `lease MS\n`
+//! whenever its lease is renewed, and `stop\n` when the program should end. The end of the input
+//! means that the worker is gone.
+
+use crate::exit::{Exit, Failure};
+use nix::sys::signal::{Signal, killpg, raise};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args)]
+pub struct Guard {
+    /// How long the program has between SIGTERM and SIGKILL
+    #[arg(long)]
+    grace_ms: u64,
+    /// How long the lease is good at the start
+    #[arg(long)]
+    lease_ms: u64,
+    /// What the shell runs
+    command: std::ffi::OsString,
+}
+
+enum News {
+    Lease(Duration),
+    Stop,
+    WorkerGone,
+    Ended(std::io::Result<ExitStatus>),
+}
+
+pub fn run(args: Guard) -> Result<Exit, Failure> {
+    let mut lease_ends = Instant::now() + Duration::from_millis(args.lease_ms);
+    let mut input = BufReader::new(std::io::stdin());
+    let payload = read_payload(&mut input)?;
+    // A process group of its own, so that what the program started ends with it.
+    let mut child = Command::new("sh")
+        .arg("-c")
+        .arg(&args.command)
+        .stdin(Stdio::piped())
+        .process_group(0)
+        .spawn()?;
+    let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not read its input is within its rights.
+        std::thread::spawn(move || drop(stdin.write_all(&payload)));
+    }
+    let (news, inbox) = channel();
+    let sender = news.clone();
+    std::thread::spawn(move || listen(input, &sender));
+    std::thread::spawn(move || drop(news.send(News::Ended(child.wait()))));
+    let mut kill_at: Option<Instant> = None;
+    loop {
+        let wake = kill_at.map_or(lease_ends, |at| at.min(lease_ends));
+        match inbox.recv_timeout(wake.saturating_duration_since(Instant::now())) {
+            Ok(News::Lease(left)) => lease_ends = Instant::now() + left,
+            Ok(News::Stop | News::WorkerGone) if kill_at.is_none() => {
+                signal(group, Signal::SIGTERM);
+                kill_at = Some(Instant::now() + Duration::from_millis(args.grace_ms));
+            }
+            Ok(News::Stop | News::WorkerGone) => {}
+            Ok(News::Ended(status)) => {
+                // Whatever it left behind in its group goes too.
+                signal(group, Signal::SIGKILL);
+                end_like(status?)
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                signal(group, Signal::SIGKILL);
+                kill_at = None;
+                lease_ends = Instant::now() + Duration::from_secs(1);
+            }
+            Err(RecvTimeoutError::Disconnected) => return Ok(Exit::No),
+        }
+    }
+}
+
+fn read_payload(input: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
+    let mut line = String::new();
+    input.read_line(&mut line)?;
+    let length = line.trim().strip_prefix("payload ").and_then(|n| n.parse().ok());
+    let mut payload =
+        vec![0; length.ok_or_else(|| std::io::Error::other("the guard was not told the payload"))?];
+    input.read_exact(&mut payload)?;
+    Ok(payload)
+}
+
+fn listen(mut input: impl BufRead, news: &Sender<News>) {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        let heard = match input.read_line(&mut line) {
+            Ok(0) | Err(_) => News::WorkerGone,
+            Ok(_) => match line.trim().strip_prefix("lease ").and_then(|ms| ms.parse().ok()) {
+                Some(ms) => News::Lease(Duration::from_millis(ms)),
+                None => News::Stop,
+            },
+        };
+        let last = matches!(heard, News::WorkerGone);
+        if news.send(heard).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn signal(group: Pid, signal: Signal) {
+    // Fails if the group is gone, which is what is wanted.
+    let _ = killpg(group, signal);
+}
+
+/// Ends as the program did: with its exit status, or by the signal that ended it.
+fn end_like(status: ExitStatus) -> ! {
+    if let Some(signal) = status.signal().and_then(|s| Signal::try_from(s).ok()) {
+        let _ = raise(signal);
+    }
+    std::process::exit(status.code().unwrap_or(255))
+}

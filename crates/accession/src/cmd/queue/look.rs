@@ -1,0 +1,580 @@
+//! Commands that look and change nothing (but `review --seen` and `batches --delete`).
+
+use super::define::told;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::session::{Act, Session, parse_duration};
+use queue::rules::people::{Actor, review as seen_rule};
+use queue::rules::{batch, history, report};
+use queue::view::{self, JobView, ListFilter, ago, show_time};
+use queue::{Catalog, Status};
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub struct List {
+    /// Only this queue
+    name: Option<String>,
+    /// queued, running, held, failed, succeeded or cancelled
+    #[arg(long)]
+    status: Option<String>,
+    /// Only this batch
+    #[arg(long)]
+    batch: Option<i64>,
+    #[arg(long)]
+    collection: Option<String>,
+    /// Only this subject, as it is shown
+    #[arg(long)]
+    subject: Option<String>,
+    /// At most this many
+    #[arg(long, default_value_t = 50)]
+    limit: i64,
+    /// Only jobs older than this one: how to page on
+    #[arg(long, value_name = "JOB")]
+    before: Option<i64>,
+}
+
+pub fn list(args: List, global: &Global) -> Result<Exit, Failure> {
+    let status = args.status.as_deref().map(status_named).transpose()?;
+    let session = Session::open(global)?;
+    let (limit, jobs) = (
+        args.limit,
+        session.read(move |tx, _, catalog| {
+            let filter = ListFilter {
+                pipeline: pipeline_id(catalog, args.name.as_deref())?,
+                status,
+                batch: args.batch,
+                collection: args.collection.clone(),
+                subject: args.subject.clone(),
+                before: args.before,
+                limit: args.limit,
+            };
+            view::list(tx, catalog, &filter)
+        })?,
+    );
+    jobs_table(&session, &jobs)?;
+    if !session.json && jobs.len() as i64 == limit {
+        let last = jobs.last().map_or(0, |j| j.id);
+        anstream::eprintln!("there may be more: --before {last}");
+    }
+    Ok(Exit::Yes)
+}
+
+fn status_named(name: &str) -> Result<Status, Failure> {
+    Status::from_name(name).ok_or_else(|| {
+        let all: Vec<&str> = Status::ALL.iter().map(|s| s.name()).collect();
+        Failure::refused(
+            "unknown",
+            format!("there is no status `{name}`; there are: {}", all.join(", ")),
+        )
+    })
+}
+
+fn pipeline_id(catalog: &Catalog, name: Option<&str>) -> queue::Result<Option<i64>> {
+    name.map(|name| catalog.named(name).map(|p| p.id)).transpose()
+}
+
+fn jobs_table(session: &Session, jobs: &[JobView]) -> Result<(), Failure> {
+    if session.json {
+        return Ok(output::json(&jobs)?);
+    }
+    let rows = jobs.iter().map(|j| {
+        vec![
+            j.id.to_string(),
+            if j.queue == j.stage { j.queue.clone() } else { format!("{}/{}", j.queue, j.stage) },
+            j.subject.clone(),
+            j.shown_state(),
+            j.priority.to_string(),
+            show_time(j.ended_at.or(j.since).unwrap_or(j.added_at)),
+            j.worker.clone().or(j.error.clone()).or(j.ended_why.clone()).unwrap_or_default(),
+        ]
+    });
+    Ok(output::table(&["job", "queue", "subject", "status", "priority", "since", "what"], rows)?)
+}
+
+#[derive(clap::Args)]
+pub struct Show {
+    /// The job's number
+    job: i64,
+    /// At most this many rows of history
+    #[arg(long, default_value_t = 200)]
+    limit: i64,
+}
+
+pub fn show(args: Show, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let (job, events, tries, why, names) = session.read(move |tx, now, catalog| {
+        let job = view::show(tx, catalog, args.job)?;
+        let events = history::of_job(tx, args.job, 0, args.limit)?;
+        let tries = view::tries(tx, catalog, args.job)?;
+        let why = view::why(tx, now, catalog, args.job)?;
+        Ok((job, events, tries, why, catalog.clone()))
+    })?;
+    let place = |(stage, status): (Option<i64>, Option<Status>)| match (stage, status) {
+        (Some(stage), Some(status)) => format!("{status} in {}", names.stage_name(stage)),
+        _ => String::new(),
+    };
+    if session.json {
+        let events: Vec<_> = events
+            .iter()
+            .map(|e| {
+                serde_json::json!({
+                    "at": e.at, "who": e.who, "event": e.event,
+                    "from": {"stage": e.from.0.map(|s| names.stage_name(s)), "status": e.from.1},
+                    "to": {"stage": e.to.0.map(|s| names.stage_name(s)), "status": e.to.1},
+                    "why": e.why, "code": e.code, "target": e.target, "token": e.token,
+                })
+            })
+            .collect();
+        output::json(
+            &serde_json::json!({"job": job, "why": why, "tries": tries, "history": events}),
+        )?;
+        return Ok(Exit::Yes);
+    }
+    let mut facts = vec![
+        vec!["job".to_string(), job.id.to_string()],
+        vec!["queue".to_string(), format!("{} (stage {})", job.queue, job.stage)],
+        vec!["subject".to_string(), job.subject.clone()],
+        vec!["lock".to_string(), job.lock.clone()],
+        vec!["status".to_string(), job.shown_state()],
+        vec!["why".to_string(), why],
+        vec!["priority".to_string(), job.priority.to_string()],
+        vec!["added".to_string(), format!("{} by {}", show_time(job.added_at), job.added_by)],
+    ];
+    for (name, value) in [
+        ("batch", job.batch.map(|b| b.to_string())),
+        ("collection", job.collection.clone()),
+        ("progress", job.progress.clone()),
+        (
+            "payload",
+            (job.payload_bytes > 0).then(|| output::size(job.payload_bytes.unsigned_abs())),
+        ),
+        (
+            "ended",
+            job.ended_at.map(|at| {
+                format!("{} by {}", show_time(at), job.ended_by.clone().unwrap_or_default())
+            }),
+        ),
+    ] {
+        facts.extend(value.map(|value| vec![name.to_string(), value]));
+    }
+    for t in &tries {
+        let text = format!(
+            "{} attempts, {} interruptions, {} requeues",
+            t.attempts_ever, t.interruptions_ever, t.requeues
+        );
+        facts.push(vec![format!("in {}", t.stage), text]);
+    }
+    output::table(&["", ""], facts)?;
+    output::line("")?;
+    let rows = events.iter().map(|e| {
+        vec![
+            show_time(e.at),
+            e.who.clone(),
+            e.event.clone(),
+            place(e.to),
+            e.why.clone().unwrap_or_default(),
+        ]
+    });
+    output::table(&["at", "who", "event", "then", "why"], rows)?;
+    Ok(Exit::Yes)
+}
+
+#[derive(clap::Args)]
+pub struct Why {
+    /// The job's number
+    job: i64,
+}
+
+pub fn why(args: Why, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let job = args.job;
+    let why = session.read(move |tx, now, catalog| view::why(tx, now, catalog, job))?;
+    told(&session, &serde_json::json!({"job": job, "why": why}), &why)
+}
+
+#[derive(clap::Args)]
+pub struct Stats {
+    /// Only this queue
+    name: Option<String>,
+}
+
+pub fn stats(args: Stats, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let (stats, now) = session.read(move |tx, now, catalog| {
+        let pipeline = pipeline_id(catalog, args.name.as_deref())?;
+        Ok((view::stats(tx, now, catalog, pipeline)?, now))
+    })?;
+    if session.json {
+        output::json(&stats)?;
+        return Ok(Exit::Yes);
+    }
+    print_stats(&stats, now)?;
+    Ok(Exit::Yes)
+}
+
+pub fn print_stats(stats: &view::Stats, now: db::Micros) -> Result<(), Failure> {
+    let rows = stats.stages.iter().map(|s| {
+        let name =
+            if s.queue == s.stage { s.queue.clone() } else { format!("{}/{}", s.queue, s.stage) };
+        vec![
+            if s.paused { format!("{name} (paused)") } else { name },
+            s.ready.to_string(),
+            s.running.to_string(),
+            s.parked.to_string(),
+            s.delayed.to_string(),
+            (s.held + s.blocked + s.starved).to_string(),
+            s.failed.to_string(),
+            s.oldest_at.map(|at| ago(now - at)).unwrap_or_default(),
+            format!("{:.1}/s", s.succeeded_per_second),
+            s.succeeded_last_hour.to_string(),
+            s.errors_last_hour.to_string(),
+        ]
+    });
+    let headers = [
+        "queue",
+        "ready",
+        "running",
+        "parked",
+        "delayed",
+        "stopped",
+        "failed",
+        "oldest",
+        "rate",
+        "ok 1h",
+        "errors 1h",
+    ];
+    output::table(&headers, rows)?;
+    if !stats.failures.is_empty() {
+        output::line("")?;
+        let rows = stats
+            .failures
+            .iter()
+            .map(|f| vec![f.queue.clone(), f.code.clone(), f.count.to_string()]);
+        output::table(&["queue", "error", "failed jobs"], rows)?;
+    }
+    for target in &stats.targets_down {
+        output::line(&format!(
+            "\n`{}` is down; jobs that need it wait",
+            output::printable(target)
+        ))?;
+    }
+    Ok(())
+}
+
+#[derive(clap::Args)]
+pub struct Stuck {
+    /// Only this queue
+    name: Option<String>,
+    /// Not moved for this long
+    #[arg(long, default_value = "1h", value_parser = parse_duration)]
+    over: Duration,
+    #[arg(long, default_value_t = 50)]
+    limit: i64,
+}
+
+/// Exit 1 if something is stuck, so that a monitor can ask.
+pub fn stuck(args: Stuck, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let over = i64::try_from(args.over.as_micros()).unwrap_or(i64::MAX);
+    let (stuck, now) = session.read(move |tx, now, catalog| {
+        let pipeline = pipeline_id(catalog, args.name.as_deref())?;
+        Ok((view::stuck(tx, now, catalog, pipeline, now.saturating_sub(over), args.limit)?, now))
+    })?;
+    if session.json {
+        output::json(&stuck)?;
+    } else if stuck.is_empty() {
+        output::line("nothing is stuck")?;
+    } else {
+        let rows = stuck.iter().map(|s| {
+            vec![
+                s.job.to_string(),
+                s.stage.clone(),
+                s.subject.clone(),
+                ago(now - s.since),
+                s.why.clone(),
+            ]
+        });
+        output::table(&["job", "stage", "subject", "for", "why"], rows)?;
+    }
+    Ok(if stuck.is_empty() { Exit::Yes } else { Exit::No })
+}
+
+#[derive(clap::Args)]
+pub struct Failed {
+    /// Only this queue
+    name: Option<String>,
+    #[arg(long, default_value_t = 50)]
+    limit: i64,
+}
+
+pub fn failed(args: Failed, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let jobs = session.read(move |tx, _, catalog| {
+        let pipeline = pipeline_id(catalog, args.name.as_deref())?;
+        view::failed(tx, catalog, pipeline, false, args.limit)
+    })?;
+    failures_table(&session, &jobs)?;
+    Ok(Exit::Yes)
+}
+
+fn failures_table(session: &Session, jobs: &[JobView]) -> Result<(), Failure> {
+    if session.json {
+        return Ok(output::json(&jobs)?);
+    }
+    let rows = jobs.iter().map(|j| {
+        vec![
+            j.id.to_string(),
+            j.stage.clone(),
+            j.subject.clone(),
+            show_time(j.ended_at.unwrap_or(0)),
+            j.error_code.clone().unwrap_or_default(),
+            j.error.clone().unwrap_or_default(),
+            j.note.clone().unwrap_or_default(),
+        ]
+    });
+    Ok(output::table(&["job", "stage", "subject", "failed", "code", "error", "note"], rows)?)
+}
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  accession queue review\n  accession queue review --seen 12 --reason 'depositor told'"
+)]
+pub struct Review {
+    /// Only this queue
+    name: Option<String>,
+    /// Mark this job as seen; it stays failed
+    #[arg(long, value_name = "JOB")]
+    seen: Vec<i64>,
+    #[arg(long, default_value_t = 50)]
+    limit: i64,
+    #[command(flatten)]
+    act: Act,
+}
+
+pub fn review(args: Review, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    if !args.seen.is_empty() {
+        let (jobs, act) = (args.seen.clone(), args.act.clone());
+        session.write(move |tx, now, catalog| {
+            jobs.iter().try_for_each(|job| {
+                seen_rule::seen(
+                    tx,
+                    now,
+                    catalog,
+                    Actor { who: &act.who(), reason: &act.reason },
+                    *job,
+                )
+            })
+        })?;
+        return told(
+            &session,
+            &serde_json::json!({"seen": args.seen}),
+            &format!("{} jobs marked as seen", args.seen.len()),
+        );
+    }
+    let jobs = session.read(move |tx, _, catalog| {
+        let pipeline = pipeline_id(catalog, args.name.as_deref())?;
+        view::failed(tx, catalog, pipeline, true, args.limit)
+    })?;
+    failures_table(&session, &jobs)?;
+    Ok(Exit::Yes)
+}
+
+#[derive(clap::Args)]
+pub struct Workers {
+    /// Show those that ended in this time too
+    #[arg(long, default_value = "1h", value_parser = parse_duration)]
+    since: Duration,
+}
+
+pub fn workers(args: Workers, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let since = i64::try_from(args.since.as_micros()).unwrap_or(i64::MAX);
+    let (workers, now) = session
+        .read(move |tx, now, _| Ok((view::workers(tx, now, now.saturating_sub(since))?, now)))?;
+    if session.json {
+        output::json(&workers)?;
+        return Ok(Exit::Yes);
+    }
+    let rows = workers.iter().map(|w| {
+        let doing = w.jobs.iter().filter(|j| j.started).map(|j| {
+            let progress = j.progress.as_deref().map(|p| format!(" ({p})")).unwrap_or_default();
+            format!("{} {}{progress}", j.job, j.subject)
+        });
+        let buffered = w.jobs.iter().filter(|j| !j.started).count();
+        let mut doing: Vec<String> = doing.take(5).collect();
+        if buffered > 0 {
+            doing.push(format!("and {buffered} claimed ahead"));
+        }
+        let seen = w.ended_at.map_or_else(
+            || format!("seen {} ago", ago(now - w.seen_at)),
+            |at| format!("{} {} ago", w.ended_why.clone().unwrap_or_default(), ago(now - at)),
+        );
+        vec![
+            w.id.to_string(),
+            w.name.clone(),
+            format!("{} on {}", w.pid, w.host),
+            w.state.to_string(),
+            seen,
+            w.stages.join(" "),
+            doing.join("; "),
+        ]
+    });
+    output::table(&["worker", "name", "process", "state", "last", "stages", "doing"], rows)?;
+    Ok(Exit::Yes)
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession queue batches
+  accession queue batches 3
+  accession queue batches 3 --report-again
+  accession queue batches 3 --delete --reason 'sent twice'")]
+pub struct Batches {
+    /// Show this batch and its newest report
+    batch: Option<i64>,
+    /// Write its report again
+    #[arg(long, requires = "batch", conflicts_with = "delete")]
+    report_again: bool,
+    /// Delete a held or failed batch: its jobs are cancelled, its reports kept
+    #[arg(long, requires = "batch")]
+    delete: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    #[arg(long, default_value_t = 50)]
+    limit: i64,
+    #[command(flatten)]
+    act: Act,
+}
+
+pub fn batches(args: Batches, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let Some(id) = args.batch else { return list_batches(&session, args.limit) };
+    if args.report_again {
+        session.write(move |tx, now, _| batch::report_again(tx, now, id))?;
+        let written = session.write(report::write_next)?;
+        let version = written.map_or(0, |r| r.version);
+        return told(
+            &session,
+            &serde_json::json!({"batch": id, "version": version}),
+            &format!("batch {id} reported again"),
+        );
+    }
+    if args.delete {
+        return delete_batch(&session, &args, id);
+    }
+    let (found, newest) =
+        session.read(move |tx, _, _| Ok((batch::load(tx, id)?, report::newest(tx, id)?)))?;
+    let report: Option<serde_json::Value> =
+        newest.and_then(|text| serde_json::from_str(&text).ok());
+    if session.json {
+        output::json(&serde_json::json!({"batch": batch_json(&found), "report": report}))?;
+        return Ok(Exit::Yes);
+    }
+    output::table(BATCH_HEADERS, [batch_row(&found)])?;
+    if let Some(report) = report {
+        output::line(&format!("\nreport version {}", report["version"]))?;
+        let empty = Vec::new();
+        for key in ["failures", "changed"] {
+            let items = report[key].as_array().unwrap_or(&empty);
+            if items.is_empty() {
+                continue;
+            }
+            output::line(&format!("\n{key}:"))?;
+            let text =
+                |v: &serde_json::Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
+            let rows = items.iter().map(|i| {
+                vec![
+                    text(&i["job"]),
+                    text(&i["subject"]),
+                    text(&i["status"]),
+                    text(&i["stage"]),
+                    i["why"].as_str().unwrap_or_default().to_string(),
+                ]
+            });
+            output::table(&["job", "subject", "status", "stage", "why"], rows)?;
+        }
+    }
+    Ok(Exit::Yes)
+}
+
+const BATCH_HEADERS: &[&str] = &[
+    "batch",
+    "label",
+    "state",
+    "submitter",
+    "jobs",
+    "unfinished",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "since",
+];
+
+fn batch_row(b: &batch::Batch) -> Vec<String> {
+    let state = if b.held { format!("held ({})", b.state) } else { b.state.to_string() };
+    vec![
+        b.id.to_string(),
+        b.label.clone(),
+        state,
+        b.submitter.clone(),
+        b.total.to_string(),
+        b.open.to_string(),
+        b.succeeded.to_string(),
+        b.failed.to_string(),
+        b.cancelled.to_string(),
+        show_time(b.updated_at),
+    ]
+}
+
+fn batch_json(b: &batch::Batch) -> serde_json::Value {
+    serde_json::json!({
+        "id": b.id, "label": b.label, "state": b.state, "held": b.held, "collection": b.collection, "submitter": b.submitter,
+        "total": b.total, "unfinished": b.open, "succeeded": b.succeeded, "failed": b.failed, "cancelled": b.cancelled,
+        "created_at": b.created_at, "updated_at": b.updated_at, "error": b.error,
+    })
+}
+
+fn list_batches(session: &Session, limit: i64) -> Result<Exit, Failure> {
+    let found = session.read(move |tx, _, _| batch::list(tx, None, None, limit))?;
+    match session.json {
+        true => output::json(&found.iter().map(batch_json).collect::<Vec<_>>())?,
+        false => output::table(BATCH_HEADERS, found.iter().map(batch_row))?,
+    }
+    Ok(Exit::Yes)
+}
+
+fn delete_batch(session: &Session, args: &Batches, id: i64) -> Result<Exit, Failure> {
+    let found = session.read(move |tx, _, _| batch::load(tx, id))?;
+    batch::refuse_delete(&found)?;
+    super::confirm(
+        args.yes,
+        &format!(
+            "batch {id} would be deleted, and its {} unfinished and {} failed jobs cancelled.",
+            found.open, found.failed
+        ),
+    )?;
+    let mut after = Some(0);
+    while let Some(from) = after {
+        let act = args.act.clone();
+        after = session.write(move |tx, now, catalog| {
+            batch::cancel_some(
+                tx,
+                now,
+                catalog,
+                Actor { who: &act.who(), reason: &act.reason },
+                id,
+                from,
+                500,
+            )
+        })?;
+    }
+    session.write(move |tx, now, _| batch::delete(tx, now, id))?;
+    told(
+        session,
+        &serde_json::json!({"deleted": id}),
+        &format!("batch {id} deleted; its reports are kept"),
+    )
+}

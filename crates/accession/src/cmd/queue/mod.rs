@@ -1,0 +1,135 @@
+//! `accession queue …`: a queue that never loses, never doubles, and explains itself.
+
+mod act;
+mod add;
+mod define;
+mod exec;
+mod guard;
+mod look;
+mod watch;
+mod work;
+
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use clap::Subcommand;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession queue create files
+  accession queue add files a.fits b.fits
+  accession queue work files --exec 'gzip -k {subject}' --until-empty
+  accession queue stats
+  accession queue why 2")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a queue, or a pipeline of several stages
+    Create(define::Create),
+    /// Delete a queue; its waiting and failed jobs are cancelled
+    Delete(define::Delete),
+    /// Add subjects to a queue
+    Add(add::Add),
+    /// List jobs, newest first
+    List(look::List),
+    /// Show a job with its whole history
+    Show(look::Show),
+    /// Say in one sentence why a job is not running now
+    Why(look::Why),
+    /// Depths, oldest age, rates, failures by error
+    Stats(look::Stats),
+    /// What has not moved for long, and why
+    Stuck(look::Stuck),
+    /// List failed jobs
+    Failed(look::Failed),
+    /// List failed jobs nobody has looked at, or mark them as seen
+    Review(look::Review),
+    /// Requeue all failed jobs that fit a filter
+    Retry(act::Retry),
+    /// Send a job again, to the stage it failed in or an earlier one
+    Requeue(act::Requeue),
+    /// Hold jobs, a batch or a collection
+    Hold(act::Hold),
+    /// Release what was held
+    Release(act::Release),
+    /// Cancel jobs or a batch; running ones are asked to stop
+    Cancel(act::Cancel),
+    /// Stop handing out jobs of a queue, a stage or everything
+    Pause(act::Pause),
+    /// Go on handing out jobs
+    Unpause(act::Unpause),
+    /// Cancel all waiting jobs of a queue
+    Empty(define::Empty),
+    /// Change settings while workers run
+    Set(define::Set),
+    /// Say how much of a resource the whole deployment has
+    Budget(define::Budget),
+    /// List workers and what each is doing
+    Workers(look::Workers),
+    /// List batches, or show, report or delete one
+    Batches(look::Batches),
+    /// Remove ended jobs and their history now
+    Prune(act::Prune),
+    /// A live view of all queues
+    Watch(watch::Watch),
+    /// Work a queue with any program
+    Work(work::WorkArgs),
+    /// Runs one program for a worker, and ends it when the worker's lease does
+    #[command(hide = true)]
+    Guard(guard::Guard),
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    match args.command {
+        Command::Create(args) => define::create(args, global),
+        Command::Delete(args) => define::delete(args, global),
+        Command::Add(args) => add::run(args, global),
+        Command::List(args) => look::list(args, global),
+        Command::Show(args) => look::show(args, global),
+        Command::Why(args) => look::why(args, global),
+        Command::Stats(args) => look::stats(args, global),
+        Command::Stuck(args) => look::stuck(args, global),
+        Command::Failed(args) => look::failed(args, global),
+        Command::Review(args) => look::review(args, global),
+        Command::Retry(args) => act::retry(args, global),
+        Command::Requeue(args) => act::requeue(args, global),
+        Command::Hold(args) => act::hold(args, global),
+        Command::Release(args) => act::release(args, global),
+        Command::Cancel(args) => act::cancel(args, global),
+        Command::Pause(args) => act::pause(args, global),
+        Command::Unpause(args) => act::unpause(args, global),
+        Command::Empty(args) => define::empty(args, global),
+        Command::Set(args) => define::set(args, global),
+        Command::Budget(args) => define::budget(args, global),
+        Command::Workers(args) => look::workers(args, global),
+        Command::Batches(args) => look::batches(args, global),
+        Command::Prune(args) => act::prune(args, global),
+        Command::Watch(args) => watch::run(args, global),
+        Command::Work(args) => work::run(args, global),
+        Command::Guard(args) => guard::run(args),
+    }
+}
+
+/// Asks before something is lost: `--yes`, or an answer on a terminal.
+fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
+    use std::io::{BufRead, IsTerminal};
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::refused(
+            "not_confirmed",
+            format!("{question} Say --yes if you mean it; nothing was changed"),
+        ));
+    }
+    anstream::eprint!("{question} [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::refused("not_confirmed", "nothing was changed")),
+    }
+}

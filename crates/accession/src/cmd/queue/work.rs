@@ -1,0 +1,180 @@
+//! `accession queue work NAME --exec 'command {subject}'`
+
+use super::exec::Exec;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::session::{Session, parse_duration};
+use queue::runtime::{Settings, Stop, Worker, host_name};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "The program gets the payload on its standard input, and ACCESSION_SUBJECT, ACCESSION_JOB,
+ACCESSION_QUEUE, ACCESSION_ATTEMPT, ACCESSION_TOKEN and ACCESSION_BATCH in its environment.
+Its end decides: 0 success; 75 try again later; 69 something outside is down, named by the last
+line of its standard output; a signal counts as an interruption; 126 and 127 (no such program)
+stop the worker and fail no job; anything else fails the job. The last lines of its standard
+error are kept as the job's error.
+
+Examples:
+  accession queue work files --exec 'gzip -k {subject}'
+  accession queue work files --exec './store {subject}' --workers 8 --timeout 10m
+  accession queue work files --exec 'true' --until-empty"
+)]
+pub struct WorkArgs {
+    /// The queue's name
+    name: String,
+    /// The stage, where there are several
+    #[arg(long)]
+    stage: Option<String>,
+    /// What the shell runs; `{subject}` becomes the subject, quoted
+    #[arg(long, value_name = "COMMAND")]
+    exec: OsString,
+    /// How long one run may take
+    #[arg(long, value_parser = parse_duration)]
+    timeout: Option<Duration>,
+    /// Stop when nothing is left but held jobs
+    #[arg(long)]
+    until_empty: bool,
+    /// Run one job and stop
+    #[arg(long)]
+    once: bool,
+    /// Jobs at once (default: the queue's setting)
+    #[arg(long)]
+    workers: Option<i64>,
+    /// Jobs claimed ahead (default: the queue's setting)
+    #[arg(long)]
+    buffer: Option<i64>,
+    /// How the worker is named (default: this machine's name)
+    #[arg(long, value_name = "NAME")]
+    worker_name: Option<String>,
+    /// How long others wait before they take the jobs of a worker that is gone
+    #[arg(long, value_parser = parse_duration, default_value = "60")]
+    lease: Duration,
+    /// How long a program has to end when the worker stops
+    #[arg(long, value_parser = parse_duration, default_value = "30")]
+    grace: Duration,
+    /// What there is of a resource here: memory_bytes=8000000000
+    #[arg(long, value_name = "RESOURCE=AMOUNT")]
+    capacity: Vec<String>,
+    /// A work space this machine reaches
+    #[arg(long, value_name = "NAME")]
+    workspace: Vec<String>,
+    /// Do not pass on what the program prints
+    #[arg(long)]
+    no_output: bool,
+}
+
+pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
+    if args.lease < Duration::from_secs(1) {
+        return Err(Failure::refused("bad_input", "--lease must be at least 1 second"));
+    }
+    let capacity = capacity(&args.capacity)?;
+    let session = Session::open_with(global, db::Options::default())?;
+    let (name, stage) = (args.name.clone(), args.stage.clone());
+    let stage = session.read(move |_, _, catalog| {
+        let pipeline = catalog.named(&name)?;
+        match (&stage, pipeline.stages.as_slice()) {
+            (Some(stage), _) => Ok(pipeline.stage_named(stage)?.name.clone()),
+            (None, [only]) => Ok(only.name.clone()),
+            (None, stages) => {
+                let names: Vec<&str> = stages.iter().map(|s| s.name.as_str()).collect();
+                Err(queue::Error::BadInput(format!(
+                    "`{name}` has several stages; choose one with --stage: {}",
+                    names.join(", ")
+                )))
+            }
+        }
+    })?;
+    let settings = Settings {
+        name: args.worker_name.clone().unwrap_or_else(host_name),
+        lease: args.lease,
+        // The runtime waits a little longer than the programs are given.
+        grace: args.grace + Duration::from_secs(2),
+        capacity,
+        workspaces: args.workspace.clone(),
+        workers: args.workers,
+        buffer: if args.once { Some(0) } else { args.buffer },
+        until_empty: args.until_empty,
+        runs_max: args.once.then_some(1),
+        housekeeping: true,
+    };
+    let (stop, stopped) = watch::channel(Stop::No);
+    let missing: Arc<Mutex<Option<String>>> = Arc::default();
+    let exec = Exec {
+        queue: args.name.clone(),
+        command: args.exec.clone(),
+        timeout: args.timeout,
+        grace: args.grace,
+        stop: stop.clone(),
+        missing: missing.clone(),
+        pass_output: !args.no_output && !session.json,
+    };
+    let worker = Worker::new(session.db.clone(), settings).stage(&args.name, &stage, exec);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let summary = runtime.block_on(async {
+        tokio::spawn(stop_on_signals(stop));
+        worker.run(stopped).await
+    })?;
+    drop(runtime);
+    if let Some(why) = missing.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        return Err(Failure::refused(
+            "no_such_program",
+            format!("the program cannot be run: {why}; no job was failed, correct --exec"),
+        ));
+    }
+    if session.json {
+        output::json(
+            &serde_json::json!({"runs": summary.runs, "succeeded": summary.succeeded, "errors": summary.errors}),
+        )?;
+    } else if !session.quiet {
+        anstream::eprintln!(
+            "{} runs: {} succeeded, {} ended in an error",
+            summary.runs,
+            summary.succeeded,
+            summary.errors
+        );
+    }
+    Ok(Exit::Yes)
+}
+
+fn capacity(pairs: &[String]) -> Result<BTreeMap<String, i64>, Failure> {
+    pairs
+        .iter()
+        .map(|pair| {
+            let parsed = pair
+                .split_once('=')
+                .and_then(|(name, amount)| Some((name.to_string(), amount.parse().ok()?)));
+            parsed.ok_or_else(|| {
+                Failure::refused(
+                    "bad_input",
+                    format!("`{pair}` is not RESOURCE=AMOUNT, as in memory_bytes=8000000000"),
+                )
+            })
+        })
+        .collect()
+}
+
+/// The first SIGTERM or SIGINT stops in good order; a second one at once.
+pub async fn stop_on_signals(stop: watch::Sender<Stop>) {
+    let (Ok(mut term), Ok(mut int)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        tracing::warn!(
+            "signals cannot be listened to; stop the worker with SIGKILL, and its lease runs out"
+        );
+        return;
+    };
+    tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+    tracing::info!("stopping: what has not started is given back, running work may finish");
+    stop.send_replace(Stop::Shutdown);
+    tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+    std::process::exit(130);
+}

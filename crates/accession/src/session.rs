@@ -1,0 +1,153 @@
+//! What most commands begin with: the database, open, and who is asking.
+
+use crate::cli::Global;
+use crate::exit::Failure;
+use db::{Address, Db, Micros, Options, Tx};
+use queue::{Catalog, Result};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub struct Session {
+    pub db: Db,
+    pub json: bool,
+    pub quiet: bool,
+}
+
+impl From<queue::Error> for Failure {
+    fn from(error: queue::Error) -> Failure {
+        let status = match &error {
+            queue::Error::Db(db::Error::BadAddress(..)) => 2,
+            queue::Error::Db(_) | queue::Error::LeaseLost(_) => 3,
+            _ => 2,
+        };
+        Failure { status, code: error.code(), message: error.to_string() }
+    }
+}
+
+impl From<db::Error> for Failure {
+    fn from(error: db::Error) -> Failure {
+        queue::Error::from(error).into()
+    }
+}
+
+impl Session {
+    /// Opens the database for a short command: one connection, and little patience.
+    pub fn open(global: &Global) -> Result<Session, Failure> {
+        Session::open_with(
+            global,
+            Options {
+                connections: 2,
+                readers: 1,
+                patience: Duration::from_secs(15),
+                ..Options::default()
+            },
+        )
+    }
+
+    pub fn open_with(global: &Global, options: Options) -> Result<Session, Failure> {
+        let address = address(global)?;
+        let db = Db::open(&address, queue::MIGRATIONS, &options)?;
+        Ok(Session { db, json: global.json, quiet: global.quiet })
+    }
+
+    /// Reads with the catalog at hand.
+    pub fn read<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Tx<'_>, Micros, &Catalog) -> Result<T> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let done: Result<T> = self.db.read_blocking(move |tx| {
+            let catalog = Catalog::load(tx)?;
+            work(tx, tx.now(), &catalog)
+        });
+        Ok(done?)
+    }
+
+    /// Writes with the catalog at hand.
+    pub fn write<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Tx<'_>, Micros, &Catalog) -> Result<T> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let done: Result<T> = self.db.write_blocking(move |tx| {
+            let catalog = Catalog::load(tx)?;
+            work(tx, tx.now(), &catalog)
+        });
+        Ok(done?)
+    }
+}
+
+/// `--database`, or a file in the data directory.
+pub fn address(global: &Global) -> Result<Address, Failure> {
+    match &global.database {
+        Some(text) => Ok(Address::parse(text)?),
+        None => {
+            let dir = data_directory(global)?;
+            std::fs::create_dir_all(&dir).map_err(|e| {
+                Failure::unable("data_directory", format!("the data directory {} cannot be made: {e}; choose another with --data or ACCESSION_DATA", dir.display()))
+            })?;
+            Ok(Address::sqlite(dir.join("accession.db")))
+        }
+    }
+}
+
+/// `--data`, or the platform's place for such data.
+fn data_directory(global: &Global) -> Result<PathBuf, Failure> {
+    let from = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let platform = || {
+        from("XDG_DATA_HOME")
+            .or_else(|| from("HOME").map(|home| home.join(".local/share")))
+            .map(|d| d.join("accession"))
+    };
+    global.data.clone().or_else(platform).ok_or_else(|| {
+        Failure::refused(
+            "data_directory",
+            "there is no home directory to keep data in; say where with --data or ACCESSION_DATA",
+        )
+    })
+}
+
+/// Who acts, and why: options of every command that changes something.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Act {
+    /// Why; kept in the history
+    #[arg(long, default_value = "no reason given", value_name = "TEXT")]
+    pub reason: String,
+    /// Who acts (default: the operating system's user)
+    #[arg(long = "as", value_name = "NAME")]
+    pub actor: Option<String>,
+}
+
+impl Act {
+    pub fn who(&self) -> String {
+        self.actor.clone().unwrap_or_else(os_user)
+    }
+}
+
+/// The name of the user this process runs as.
+pub fn os_user() -> String {
+    let user = nix::unistd::User::from_uid(nix::unistd::getuid());
+    user.ok().flatten().map_or_else(|| format!("uid {}", nix::unistd::getuid()), |u| u.name)
+}
+
+/// `10m`, `2h 30m`, `2026-11-16T10:00:00Z` as a time.
+pub fn parse_time(text: &str, now: Micros) -> Result<Micros, Failure> {
+    if let Ok(duration) = text.parse::<jiff::SignedDuration>() {
+        return Ok(
+            now.saturating_add(Micros::try_from(duration.as_micros()).unwrap_or(Micros::MAX))
+        );
+    }
+    text.parse::<jiff::Timestamp>().map(|t| t.as_microsecond()).map_err(|_| {
+        Failure::refused("bad_input", format!("`{text}` is neither a time to wait (10m, 2h, 1h 30m) nor a time (2026-11-16T10:00:00Z)"))
+    })
+}
+
+/// `90`, `10m`, `2h` as a duration.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let wrong = || format!("`{text}` is not a duration; write 90 (seconds), 10m or 2h");
+    text.parse::<jiff::SignedDuration>()
+        .ok()
+        .and_then(|d| Duration::try_from(d).ok())
+        .ok_or_else(wrong)
+}
