@@ -211,7 +211,7 @@ impl Judge<'_> {
         } else if digest.len() != known.digits {
             self.found(Code::DigestLength, &Column::Digest, || {
                 let (want, has) = (known.digits, digest.len());
-                format!("a {name} digest has {want} hexadecimal digits, this one has {has}")
+                format!("{name} digests have {want} hexadecimal digits, this one has {has}")
             });
         }
         let is_upper = digest.bytes().any(|b| b.is_ascii_uppercase());
@@ -274,7 +274,7 @@ impl Judge<'_> {
     fn safe(&mut self, text: &str, is_directory: bool) {
         name::check(text, is_directory, |code| {
             self.found(code, &Column::Name, || {
-                format!("{:?}: {}", excerpt(text), code.meaning().trim_end_matches('.'))
+                format!("{}: {:?}", code.meaning().trim_end_matches('.'), excerpt(text))
             });
         });
     }

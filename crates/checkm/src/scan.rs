@@ -3,6 +3,7 @@
 use crate::date;
 use crate::profile::Profile;
 use crate::row::Row;
+use crate::url;
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
@@ -86,6 +87,14 @@ pub enum ScanError {
     /// The profile lists URLs, and there is no base to make them from.
     #[error("the profile {0} lists URLs; give the base URL of the directory")]
     NoBaseUrl(Profile),
+    /// The base is not a URL to which names can be added.
+    #[error("{url:?} is not a base URL: {why}")]
+    BadBaseUrl {
+        /// The base.
+        url: String,
+        /// Why not.
+        why: String,
+    },
 }
 
 /// What a scan finds, in order.
@@ -107,16 +116,31 @@ struct Task {
 const AHEAD_MAX: usize = 256;
 
 impl Scan {
+    /// Whether the settings go together, before anything is read.
+    pub fn check(&self) -> Result<(), ScanError> {
+        let needs_url = self.profile.is_merritt() && self.profile != Profile::Container;
+        let Some(base) = &self.base_url else {
+            return if needs_url { Err(ScanError::NoBaseUrl(self.profile)) } else { Ok(()) };
+        };
+        let bad = |why: &str| ScanError::BadBaseUrl { url: base.clone(), why: why.to_string() };
+        if base.contains(['?', '#']) {
+            return Err(bad("names cannot be put after a ? or #"));
+        }
+        let is_web = url::scheme(base)
+            .is_some_and(|s| s.eq_ignore_ascii_case("http") || s.eq_ignore_ascii_case("https"));
+        if needs_url && !is_web {
+            return Err(bad("it must begin with http:// or https://"));
+        }
+        url::check(base).map(drop).map_err(|why| bad(&why))
+    }
+
     /// Shows `visit` every file below `root`, in the order of names, directory by directory.
     pub fn run<E: From<ScanError>>(
         &self,
         root: &Path,
         mut visit: impl FnMut(Scanned) -> Result<(), E>,
     ) -> Result<(), E> {
-        let needs_url = self.profile.is_merritt() && self.profile != Profile::Container;
-        if needs_url && self.base_url.is_none() {
-            return Err(ScanError::NoBaseUrl(self.profile).into());
-        }
+        self.check()?;
         let (task_in, task_out) = sync_channel::<Task>(AHEAD_MAX);
         let (order_in, order_out) = sync_channel(AHEAD_MAX);
         let task_out = Mutex::new(task_out);

@@ -153,7 +153,7 @@ fn report_collision(report: &mut Report, late: Record, early: Record) {
 }
 
 fn at(place: Place) -> String {
-    format!("line {} (row {})", place.line, place.row)
+    format!("line {}, row {}", place.line, place.row)
 }
 
 impl Record {
@@ -257,7 +257,7 @@ mod tests {
         let in_memory = found(1 << 20, names());
         assert_eq!(in_memory, found(0, names()), "16 records a run, more than {RUNS_MAX} runs");
         assert_eq!(in_memory.0, 1);
-        assert_eq!(in_memory.2, [(4322, "the same as in line 18 (row 18)".to_string())]);
+        assert_eq!(in_memory.2, [(4322, "the same as in line 18, row 18".to_string())]);
     }
 
     #[test]

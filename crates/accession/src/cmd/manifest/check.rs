@@ -48,7 +48,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         return Ok(Exit::Yes);
     }
     let mut exit = Exit::Yes;
-    let mut failure = None;
+    let mut worst = None;
     for path in &args.manifests {
         // One file that cannot be read does not keep the others from being checked.
         match check(path, &args, global) {
@@ -57,13 +57,13 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
             Err(error) if args.manifests.len() == 1 => return Err(error),
             Err(error) => {
                 error.report(global);
-                failure = Some(error);
+                worst = worst.max(Some(error.status));
             }
         }
     }
-    match failure {
-        Some(error) => Err(Failure {
-            status: error.status,
+    match worst {
+        Some(status) => Err(Failure {
+            status,
             code: "some-unread",
             message: "some manifests could not be read; see above".to_string(),
         }),

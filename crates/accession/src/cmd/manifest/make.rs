@@ -80,13 +80,16 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         let message = format!("{} is not a directory; name one", args.dir.display());
         return Err(Failure::refused("not-a-directory", message));
     }
+    let settings = scan(&args);
+    settings.check().map_err(|error| stopped(&args, Stop::Scan(error)))?;
     let format = Format::choose(args.to, args.output.as_deref()).unwrap_or(Format::Checkm);
     let destination = Output::new(args.output.clone())?;
     let mut writer = Writer::new(destination.writer()?, format.into(), Header::new(args.profile))
         .map_err(|error| stopped(&args, Stop::Write(error)))?;
     let bar = if global.quiet { ProgressBar::hidden() } else { output::count_bar(None, "files") };
     let mut made = Made::default();
-    let result = scan(&args, &destination).run::<Stop>(&args.dir, |scanned| match scanned {
+    let settings = except(settings, &args, &destination);
+    let result = settings.run::<Stop>(&args.dir, |scanned| match scanned {
         Scanned::Row(row) => {
             writer.write(&row).map_err(Stop::Write)?;
             made.rows += 1;
@@ -94,7 +97,6 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
             bar.inc(1);
             Ok(())
         }
-        // The output is written beside the files at first, under a passing name.
         Scanned::Skipped(error) if args.skip => {
             made.skipped += 1;
             if !global.quiet {
@@ -114,9 +116,14 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Yes)
 }
 
-fn scan(args: &Args, destination: &Output) -> Scan {
-    let mut except: Vec<_> = args.output.iter().cloned().collect();
-    except.extend(destination.temporary.as_ref().map(|file| file.path().to_path_buf()));
+/// The manifest does not list itself, nor the passing name under which it is being written.
+fn except(mut settings: Scan, args: &Args, destination: &Output) -> Scan {
+    settings.except.extend(args.output.clone());
+    settings.except.extend(destination.temporary.as_ref().map(|file| file.path().to_path_buf()));
+    settings
+}
+
+fn scan(args: &Args) -> Scan {
     Scan {
         profile: args.profile,
         hash: match args.algorithm {
@@ -128,7 +135,7 @@ fn scan(args: &Args, destination: &Output) -> Scan {
         },
         base_url: args.base_url.clone(),
         has_times: !args.no_times,
-        except,
+        except: Vec::new(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     }
 }
@@ -137,6 +144,9 @@ fn stopped(args: &Args, stop: Stop) -> Failure {
     match stop {
         Stop::Scan(error @ ScanError::NoBaseUrl(_)) => {
             Failure::refused("base-url", format!("{error}, with --base-url"))
+        }
+        Stop::Scan(error @ ScanError::BadBaseUrl { .. }) => {
+            Failure::refused("base-url", error.to_string())
         }
         Stop::Scan(error @ (ScanError::NotUtf8(_) | ScanError::NotFile { .. })) => {
             Failure { status: 1, code: "not-listable", message: format!("{error}, with --skip") }
