@@ -316,6 +316,9 @@ impl Judge<'_> {
     }
 
     fn local_ids<'a>(&mut self, ids: Vec<Cow<'a, str>>) -> Vec<Cow<'a, str>> {
+        if ids.len() < 2 {
+            return ids;
+        }
         let mut kept: Vec<Cow<'a, str>> = Vec::with_capacity(ids.len());
         let mut seen = std::collections::HashSet::new();
         for id in ids {

@@ -59,10 +59,12 @@ impl Unique {
         }
         // Identifiers are compared as they are; only names meet file systems.
         let fold = if kind == Kind::Name { name::fold(name) } else { name.into() };
+        let first = hash(&self.keys.0, kind, &fold);
         let record = Record {
-            fold: (hash(&self.keys.0, kind, &fold), hash(&self.keys.1, kind, &fold)),
-            name: hash(&self.keys.0, kind, name),
-            tag: hash(&self.keys.0, kind, tag),
+            fold: (first, hash(&self.keys.1, kind, &fold)),
+            // Most names are their own fold, and need no hash of their own.
+            name: if *fold == *name { first } else { hash(&self.keys.0, kind, name) },
+            tag: if tag.is_empty() { 0 } else { hash(&self.keys.0, kind, tag) },
             place,
             kind,
         };
