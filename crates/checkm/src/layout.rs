@@ -164,3 +164,9 @@ fn undeclared<'a>(field: &'a str, prefixes: &[(String, String)]) -> Option<&'a s
     let is_url = local.starts_with("//");
     (!is_url && !prefixes.iter().any(|(name, _)| name == prefix)).then_some(prefix)
 }
+
+/// The position that a nameless column has, counting from one: those after the first six.
+pub(crate) fn position(id: &str) -> Option<usize> {
+    let is_plain = !id.starts_with('0') && id.bytes().all(|b| b.is_ascii_digit());
+    id.parse().ok().filter(|n| is_plain && (7..=COLUMNS_MAX).contains(n))
+}

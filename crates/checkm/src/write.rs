@@ -4,7 +4,7 @@ use crate::column::Column;
 use crate::error::WriteError;
 use crate::escape::{self, Dialect};
 use crate::json::FORMAT;
-use crate::layout::Header;
+use crate::layout::{Header, position};
 use crate::options::Format;
 use crate::profile::Profile;
 use crate::report::{Report, excerpt};
@@ -33,6 +33,7 @@ pub struct Writer<W> {
 impl<W: Write> Writer<W> {
     /// Begins a manifest by writing its header.
     pub fn new(mut out: W, format: Format, header: Header) -> Result<Writer<W>, WriteError> {
+        check_header(&header)?;
         match format {
             Format::Checkm => write_header(&mut out, &header)?,
             Format::Json => write_json_header(&mut out, &header)?,
@@ -222,12 +223,6 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// The position that a nameless column has, counting from one.
-fn position(id: &str) -> Option<usize> {
-    let is_plain = !id.starts_with('0') && id.bytes().all(|b| b.is_ascii_digit());
-    id.parse().ok().filter(|n| is_plain && (7..=crate::layout::COLUMNS_MAX).contains(n))
-}
-
 fn last_position(row: &Row<'_>) -> usize {
     row.extra.iter().filter_map(|(id, _)| position(id)).max().unwrap_or(0)
 }
@@ -264,6 +259,29 @@ fn raw<'a>(row: &'a Row<'_>) -> RawRow<'a> {
     raw.extra =
         row.extra.iter().map(|(id, v)| (Cow::Borrowed(&**id), Cow::Borrowed(&**v))).collect();
     raw
+}
+
+/// What a header line could not hold would end it, or begin another.
+fn check_header(header: &Header) -> Result<(), WriteError> {
+    let is_plain = |text: &str| {
+        !text.is_empty()
+            && text.trim() == text
+            && !text.contains('|')
+            && !text.contains(char::is_control)
+    };
+    let fields = header.columns.iter().map(|column| ("columns", column.field()));
+    let prefixes = header.prefixes.iter().flat_map(|(name, url)| [name.as_str(), url.as_str()]);
+    let others = header.profile_uri.as_deref().map(|uri| ("profile", uri));
+    let mut all = fields.chain(prefixes.map(|text| ("prefixes", text))).chain(others);
+    match all.find(|(_, text)| !is_plain(text)) {
+        None => Ok(()),
+        Some((column, value)) => Err(WriteError::Unrepresentable {
+            row: 0,
+            column: column.to_string(),
+            value: excerpt(value).into_owned(),
+            why: "the header cannot hold white space around it, a bar, or control characters",
+        }),
+    }
 }
 
 fn declared_prefixes(header: &Header) -> Vec<(String, String)> {
@@ -331,10 +349,16 @@ impl Serialize for JsonRow<'_, '_> {
             }
         }
         if !row.extra.is_empty() {
-            let extra: std::collections::BTreeMap<_, _> =
-                row.extra.iter().map(|(id, value)| (id, value)).collect();
-            map.serialize_entry("extra", &extra)?;
+            map.serialize_entry("extra", &JsonExtra(&row.extra))?;
         }
         map.end()
+    }
+}
+
+struct JsonExtra<'r, 'a>(&'r [(Cow<'a, str>, Cow<'a, str>)]);
+
+impl Serialize for JsonExtra<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(id, value)| (id, value)))
     }
 }

@@ -145,12 +145,12 @@ fn run(bytes: &[u8], random: &mut Random) {
     assert!(problems.iter().all(|p| p.message.len() < 2000));
     let header = header.unwrap_or(Header::new(Profile::General));
     for format in [Format::Checkm, Format::Json] {
-        let mut writer = Writer::new(Vec::new(), format, header.clone()).unwrap().dropping();
+        // A header that no line can hold is refused.
+        let Ok(writer) = Writer::new(Vec::new(), format, header.clone()) else { continue };
+        let mut writer = writer.dropping();
         // What a format cannot say is refused; what it takes must come back.
         let written: Vec<_> = rows.iter().filter(|row| writer.write(row).is_ok()).collect();
-        if written.len() < rows.len()
-            || report.counts().iter().any(|c| c.code.as_str().starts_with("field"))
-        {
+        if written.len() < rows.len() || report.count(checkm::Code::FieldRepeated) > 0 {
             continue;
         }
         let bytes = writer.finish().unwrap();
@@ -162,7 +162,8 @@ fn run(bytes: &[u8], random: &mut Random) {
                 let text = String::from_utf8_lossy(&bytes);
                 panic!("{row:?} was written and not read: {:?}\n{text}", again.report().problems());
             };
-            assert_eq!((&back.source, &back.name, back.size), (&row.source, &row.name, row.size));
+            let same = checkm::Row { place: back.place, ..row.clone() };
+            assert_eq!(back, same);
         }
     }
 }

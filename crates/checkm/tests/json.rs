@@ -158,3 +158,24 @@ fn the_schema_and_the_reader_agree() {
         );
     }
 }
+
+#[test]
+fn extra_values_belong_to_declared_columns() {
+    let manifest = |extra: &str| {
+        format!(
+            r#"{{"format":"checkm-json/1","columns":["source","algorithm","digest","size","modified","name","x:shelf"],"prefixes":{{"x":"http://x#"}},"rows":[{{"source":"a","extra":{extra}}}]}}"#
+        )
+    };
+    assert_eq!(found(&manifest(r#"{"x:shelf":"7"}"#)), []);
+    for (extra, code) in [
+        (r#"{"x:box":"7"}"#, "json-member"),
+        (r#"{"source":"7"}"#, "json-member"),
+        (r#"{"7":"7"}"#, "json-member"),
+        (r#"{"x:shelf":"7","x:shelf":"8"}"#, "json-member"),
+        (r#"{"x:shelf":""}"#, "json-type"),
+        (r#"{"x:shelf":7}"#, "json-type"),
+        (r#"{"x:shelf":"a\nb"}"#, "control-character"),
+    ] {
+        assert_eq!(found(&manifest(extra)), [(1, 1, code)], "{extra}");
+    }
+}

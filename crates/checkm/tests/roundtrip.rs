@@ -209,3 +209,19 @@ fn what_a_profile_cannot_hold_is_refused_or_dropped() {
     let invalid = write(Format::Json, Header::new(Profile::Object), &[bad]);
     assert!(matches!(invalid, Err(WriteError::Invalid { code: checkm::Code::NameEscape, .. })));
 }
+
+#[test]
+fn a_header_cannot_smuggle_in_lines() {
+    for text in ["a|b", "a\n#%eof", " a", ""] {
+        let mut columns = Header::new(Profile::Object);
+        columns.columns.push(Column::Extra(text.to_string()));
+        let mut profile = Header::new(Profile::General);
+        profile.profile_uri = Some(text.to_string());
+        let mut prefix = Header::new(Profile::Object);
+        prefix.prefixes.push((text.to_string(), "http://x#".to_string()));
+        for header in [columns, profile, prefix] {
+            let refused = write(Format::Checkm, header, &[]);
+            assert!(matches!(refused, Err(WriteError::Unrepresentable { .. })), "{text:?}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::json::FORMAT;
 use crate::json::frame::{Cut, Frames};
 use crate::json::value::{Members, Value};
-use crate::layout::{COLUMNS_MAX, Declared, Header, PREFIXES_MAX};
+use crate::layout::{COLUMNS_MAX, Declared, Header, PREFIXES_MAX, position};
 use crate::options::Options;
 use crate::profile::Profile;
 use crate::report::{Place, Report, excerpt};
@@ -355,12 +355,10 @@ fn set<'a>(
             raw.local_ids = ids;
         }
         ("extra", Value::Map(extra)) => {
-            let named = |id: &str| header.columns.iter().any(|c| c.as_str() == id);
-            let numbered = |id: &str| header.is_open && id.parse::<usize>().is_ok_and(|n| n > 6);
-            if extra.iter().any(|(id, _)| !named(id) && !numbered(id)) {
-                return Some((Code::JsonMember, "one of its members is not among the columns"));
+            if let Some(wrong) = check_extra(&extra, header) {
+                return Some(wrong);
             }
-            raw.extra = extra;
+            raw.extra = in_order(extra, header);
         }
         ("include" | "size" | "local_ids" | "extra", _) => {
             return Some((Code::JsonType, "it has the wrong type"));
@@ -378,4 +376,34 @@ fn set<'a>(
         },
     }
     None
+}
+
+/// Extra values belong to columns that the header declares, or that are known by their position.
+fn check_extra(
+    extra: &[(Cow<'_, str>, Cow<'_, str>)],
+    header: &Header,
+) -> Option<(Code, &'static str)> {
+    let declared = |id: &str| header.columns.contains(&Column::Extra(id.to_string()));
+    let numbered = |id: &str| header.is_open && position(id).is_some();
+    if extra.iter().any(|(id, _)| !declared(id) && !numbered(id)) {
+        return Some((Code::JsonMember, "one of its members is not among the columns"));
+    }
+    if extra.iter().any(|(_, value)| value.is_empty()) {
+        return Some((Code::JsonType, "one of its members is empty; leave it out"));
+    }
+    // Every member is a column now, so that there are few different ones.
+    let mut ids: Vec<_> = extra.iter().map(|(id, _)| id).collect();
+    ids.sort_unstable();
+    let is_repeated = ids.windows(2).any(|pair| pair[0] == pair[1]);
+    is_repeated.then_some((Code::JsonMember, "one of its members is there twice"))
+}
+
+/// The members of an object have no order; columns have.
+fn in_order<'a>(
+    mut extra: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    header: &Header,
+) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
+    let place = |id: &str| header.columns.iter().position(|column| column.as_str() == id);
+    extra.sort_by_key(|(id, _)| place(id).or_else(|| position(id)));
+    extra
 }

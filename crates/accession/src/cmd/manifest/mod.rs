@@ -89,6 +89,7 @@ fn open(path: &Path, global: &Global) -> Result<BufReader<Box<dyn Read>>, Failur
         indicatif::ProgressBar::hidden()
     } else {
         crate::output::bytes_bar(length, &path.display().to_string())
+            .with_finish(indicatif::ProgressFinish::AndClear)
     };
     let source: Box<dyn Read> = Box::new(bar.wrap_read(source));
     Ok(BufReader::with_capacity(256 << 10, source))
@@ -111,7 +112,7 @@ impl Output {
             Some(path) => {
                 let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
                 let parent = parent.unwrap_or(Path::new("."));
-                let file = tempfile::NamedTempFile::new_in(parent).map_err(|e| {
+                let file = new_in(parent).map_err(|e| {
                     let message =
                         format!("cannot write in {}: {e}; choose another output", parent.display());
                     Failure::unable("write", message)
@@ -136,21 +137,22 @@ impl Output {
             Failure::unable("write", format!("cannot write {}: {e}", path.display()))
         };
         temporary.as_file().sync_all().map_err(unable)?;
-        give_usual_mode(temporary.as_file()).map_err(unable)?;
         temporary.persist(&path).map(drop).map_err(|e| unable(e.error))
     }
 }
 
-/// Temporary files are for their owner's eyes only; a manifest is as open as any new file.
+/// Temporary files are for their owner's eyes only; a manifest is as open as any new file, which
+/// the process's mask decides.
 #[cfg(unix)]
-fn give_usual_mode(file: &std::fs::File) -> std::io::Result<()> {
+fn new_in(directory: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+    let usual = std::fs::Permissions::from_mode(0o666);
+    tempfile::Builder::new().permissions(usual).tempfile_in(directory)
 }
 
 #[cfg(not(unix))]
-fn give_usual_mode(_: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
+fn new_in(directory: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    tempfile::NamedTempFile::new_in(directory)
 }
 
 /// A summary is printed where the manifest is not.
