@@ -2,6 +2,7 @@
 
 pub(crate) mod frame;
 pub(crate) mod read;
+pub(crate) mod row;
 pub(crate) mod value;
 
 /// What `format` must be.

@@ -1,15 +1,15 @@
 //! Reading the JSON manifest: the header's members, then the rows one by one.
 
 use crate::code::Code;
-use crate::column::Column;
 use crate::error::Error;
 use crate::json::FORMAT;
 use crate::json::frame::{Cut, Frames};
-use crate::json::value::{Members, Value};
-use crate::layout::{COLUMNS_MAX, Declared, Header, PREFIXES_MAX, position};
+use crate::json::row::parse_row;
+use crate::json::value::Value;
+use crate::layout::{COLUMNS_MAX, Declared, Header, PREFIXES_MAX};
 use crate::options::Options;
 use crate::profile::Profile;
-use crate::report::{Place, Report, excerpt};
+use crate::report::{Place, Report};
 use crate::row::RawRow;
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -286,124 +286,4 @@ impl<R: BufRead> JsonReader<R> {
         }
         Ok(())
     }
-}
-
-fn parse_row<'a>(
-    bytes: &'a [u8],
-    place: Place,
-    header: &Header,
-    report: &mut Report,
-) -> Option<RawRow<'a>> {
-    let members = match serde_json::from_slice::<Members<'a>>(bytes) {
-        Ok(Members(members)) => members,
-        Err(error) => {
-            let code = match (error.classify(), std::str::from_utf8(bytes)) {
-                (serde_json::error::Category::Data, _) => Code::JsonType,
-                (_, Err(_)) => Code::Utf8,
-                _ => Code::JsonSyntax,
-            };
-            report.add(code, place, None, || without_position(&error));
-            return None;
-        }
-    };
-    let mut raw = RawRow { place, ..RawRow::default() };
-    let mut seen: Vec<Cow<'a, str>> = Vec::with_capacity(members.len().min(16));
-    for (key, value) in members {
-        let wrong = if seen.contains(&key) {
-            Some((Code::JsonMember, "it is there twice"))
-        } else {
-            set(&mut raw, &key, value, header)
-        };
-        if let Some((code, message)) = wrong {
-            raw.bad = true;
-            report.add(code, place, Some(&key), || message.to_string());
-        }
-        // A row with more members than there are columns has been found bad already.
-        if seen.len() < 32 {
-            seen.push(key);
-        }
-    }
-    Some(raw)
-}
-
-/// The parser counts lines from the beginning of the row, which would mislead.
-fn without_position(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let end = text.rfind(" at line ").unwrap_or(text.len());
-    excerpt(&text[..end]).into_owned()
-}
-
-fn set<'a>(
-    raw: &mut RawRow<'a>,
-    key: &str,
-    value: Value<'a>,
-    header: &Header,
-) -> Option<(Code, &'static str)> {
-    let is_absent = |column| !header.columns.contains(column);
-    match (key, value) {
-        ("size" | "local_ids", _)
-            if is_absent(if key == "size" { &Column::Size } else { &Column::LocalIds }) =>
-        {
-            return Some((Code::JsonMember, "it is not among the columns"));
-        }
-        ("include", Value::Bool(include)) => raw.include = include,
-        ("size", Value::Number(size)) => raw.set(&Column::Size, Cow::Owned(size.to_string())),
-        ("local_ids", Value::List(ids)) => {
-            if ids.iter().any(|id| id.is_empty()) {
-                return Some((Code::JsonType, "an identifier is empty"));
-            }
-            raw.local_ids = ids;
-        }
-        ("extra", Value::Map(extra)) => {
-            if let Some(wrong) = check_extra(&extra, header) {
-                return Some(wrong);
-            }
-            raw.extra = in_order(extra, header);
-        }
-        ("include" | "size" | "local_ids" | "extra", _) => {
-            return Some((Code::JsonType, "it has the wrong type"));
-        }
-        (key, value) => match Column::KNOWN.iter().find(|column| column.as_str() == key) {
-            None => return Some((Code::JsonMember, "there is no such member")),
-            Some(column) if is_absent(column) => {
-                return Some((Code::JsonMember, "it is not among the columns"));
-            }
-            Some(column) => match value {
-                Value::Text(text) if !text.is_empty() => raw.set(column, text),
-                Value::Text(_) => return Some((Code::JsonType, "it is empty; leave it out")),
-                _ => return Some((Code::JsonType, "it is not text")),
-            },
-        },
-    }
-    None
-}
-
-/// Extra values belong to columns that the header declares, or that are known by their position.
-fn check_extra(
-    extra: &[(Cow<'_, str>, Cow<'_, str>)],
-    header: &Header,
-) -> Option<(Code, &'static str)> {
-    let declared = |id: &str| header.columns.contains(&Column::Extra(id.to_string()));
-    let numbered = |id: &str| header.is_open && position(id).is_some();
-    if extra.iter().any(|(id, _)| !declared(id) && !numbered(id)) {
-        return Some((Code::JsonMember, "one of its members is not among the columns"));
-    }
-    if extra.iter().any(|(_, value)| value.is_empty()) {
-        return Some((Code::JsonType, "one of its members is empty; leave it out"));
-    }
-    // Every member is a column now, so that there are few different ones.
-    let mut ids: Vec<_> = extra.iter().map(|(id, _)| id).collect();
-    ids.sort_unstable();
-    let is_repeated = ids.windows(2).any(|pair| pair[0] == pair[1]);
-    is_repeated.then_some((Code::JsonMember, "one of its members is there twice"))
-}
-
-/// The members of an object have no order; columns have.
-fn in_order<'a>(
-    mut extra: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    header: &Header,
-) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
-    let place = |id: &str| header.columns.iter().position(|column| column.as_str() == id);
-    extra.sort_by_key(|(id, _)| place(id).or_else(|| position(id)));
-    extra
 }
