@@ -51,6 +51,8 @@ pub enum Command {
     Completions(cmd::completions::Args),
     /// Write the manual pages into a directory
     Man(cmd::man::Args),
+    /// Check, convert and make manifests: Checkm 0.7, the Merritt profiles, JSON
+    Manifest(cmd::manifest::Args),
 }
 
 impl Command {
@@ -60,6 +62,7 @@ impl Command {
             Command::Db(args) => cmd::db::run(args, global),
             Command::Completions(args) => cmd::completions::run(args),
             Command::Man(args) => cmd::man::run(args, global),
+            Command::Manifest(args) => cmd::manifest::run(args, global),
         }
     }
 }

@@ -4,3 +4,4 @@ pub mod completions;
 pub mod db;
 pub mod man;
 pub mod queue;
+pub mod manifest;
