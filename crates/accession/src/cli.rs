@@ -47,6 +47,8 @@ pub enum Command {
     Queue(cmd::queue::Args),
     /// Back up and restore the database
     Db(cmd::db::Args),
+    /// Measure, beside what the machine allows
+    Bench(cmd::bench::Args),
     /// Print a completion script for your shell
     Completions(cmd::completions::Args),
     /// Write the manual pages into a directory
@@ -60,6 +62,7 @@ impl Command {
         match self {
             Command::Queue(args) => cmd::queue::run(args, global),
             Command::Db(args) => cmd::db::run(args, global),
+            Command::Bench(args) => cmd::bench::run(args, global),
             Command::Completions(args) => cmd::completions::run(args),
             Command::Man(args) => cmd::man::run(args, global),
             Command::Manifest(args) => cmd::manifest::run(args, global),

@@ -1,7 +1,8 @@
 //! One file (or directory) a command: its options, and what it does with them.
 
+pub mod bench;
 pub mod completions;
 pub mod db;
 pub mod man;
-pub mod queue;
 pub mod manifest;
+pub mod queue;

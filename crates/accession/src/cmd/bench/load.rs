@@ -1,0 +1,283 @@
+//! Work that does nothing but be counted, for measuring the queue.
+
+use crate::exit::Failure;
+use db::{Address, Db, Options, Statement};
+use queue::rules::add::add;
+use queue::rules::claim::{Request, claim};
+use queue::rules::lease::{NewWorker, register};
+use queue::rules::pipelines::{self, PipelineSpec};
+use queue::runtime::{Context, Settings, Stop, Summary, Work, Worker};
+use queue::{Catalog, Claimed, NewJob, Outcome};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+const QUEUE: &str = "bench";
+/// Jobs claimed ahead: large, so that a commit carries many.
+const BUFFER: i64 = 1000;
+
+pub struct Load {
+    db: Db,
+    pub concurrency: u64,
+    payload_bytes: usize,
+    full_history: bool,
+}
+
+impl Load {
+    pub fn open(address: &Address, options: &Options, concurrency: u64) -> Result<Load, Failure> {
+        let db = Db::open(address, queue::MIGRATIONS, options)?;
+        Ok(Load { db, concurrency, payload_bytes: 100, full_history: false })
+    }
+
+    pub fn with_payload(self, payload_bytes: usize) -> Load {
+        Load { payload_bytes, ..self }
+    }
+
+    pub fn with_full_history(self, full_history: bool) -> Load {
+        Load { full_history, ..self }
+    }
+
+    /// Makes the queue: exclusion, coalescing and fencing on, as always.
+    pub async fn setup(&self) -> Result<(), Failure> {
+        let mut spec = PipelineSpec::queue(QUEUE);
+        spec.full_history = self.full_history;
+        spec.stages[0].1.workers = i64::try_from(self.concurrency).unwrap_or(16);
+        spec.stages[0].1.buffer = BUFFER;
+        let made: queue::Result<_> =
+            self.db.write(move |tx| pipelines::create(tx, tx.now(), "bench", &spec)).await;
+        made?;
+        Ok(())
+    }
+
+    fn job(&self, i: u64) -> NewJob {
+        let at =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;
+        let payload =
+            format!("{{\"i\":{i},\"t\":{at},\"p\":\"{}\"}}", "x".repeat(self.payload_bytes));
+        NewJob { payload: Some(payload.into_bytes()), ..NewJob::new(format!("subject-{i}")) }
+    }
+
+    async fn pipeline(&self) -> Result<queue::Pipeline, Failure> {
+        let catalog: queue::Result<Catalog> = self.db.read(Catalog::load).await;
+        Ok(catalog?.named(QUEUE)?.clone())
+    }
+
+    pub async fn add_bulk(&self, from: u64, to: u64, together: u64) -> Result<(), Failure> {
+        let pipeline = self.pipeline().await?;
+        let mut lowest = from;
+        while lowest < to {
+            let jobs: Vec<NewJob> =
+                (lowest..to.min(lowest + together)).map(|i| self.job(i)).collect();
+            let pipeline = pipeline.clone();
+            let added: queue::Result<_> =
+                self.db.write(move |tx| add(tx, tx.now(), &pipeline, "bench", &jobs)).await;
+            added?;
+            lowest += together;
+        }
+        Ok(())
+    }
+
+    /// One call a job, `lanes` calls under way at once.
+    pub async fn add_singly(&self, from: u64, to: u64, lanes: u64) -> Result<(), Failure> {
+        let pipeline = Arc::new(self.pipeline().await?);
+        let mut tasks: tokio::task::JoinSet<queue::Result<()>> = tokio::task::JoinSet::new();
+        for lane in 0..lanes {
+            let jobs: Vec<u64> =
+                (from + lane..to).step_by(usize::try_from(lanes).unwrap_or(1)).collect();
+            let (load, pipeline) = (self.clone(), pipeline.clone());
+            tasks.spawn(async move {
+                for i in jobs {
+                    let (job, pipeline) = (load.job(i), pipeline.clone());
+                    let added: queue::Result<_> = load
+                        .db
+                        .write(move |tx| {
+                            add(tx, tx.now(), &pipeline, "bench", std::slice::from_ref(&job))
+                        })
+                        .await;
+                    added?;
+                }
+                Ok(())
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.map_err(|e| Failure::unable("bench", e.to_string()))??;
+        }
+        Ok(())
+    }
+
+    pub async fn start_worker(&self, tally: Tally) -> Result<Running, Failure> {
+        let (stop, stopped) = watch::channel(Stop::No);
+        let worker = Worker::new(self.db.clone(), Settings::default()).stage(QUEUE, QUEUE, tally);
+        Ok(Running { stop, task: tokio::spawn(worker.run(stopped)) })
+    }
+
+    /// Deletes what an earlier round left, so that rounds on one PostgreSQL database begin alike.
+    pub async fn reset(&self) -> Result<(), Failure> {
+        const TABLES: &[&str] = &[
+            "waiting",
+            "started",
+            "jobs",
+            "history",
+            "failures",
+            "tries",
+            "minutes",
+            "stages",
+            "pipelines",
+        ];
+        for table in TABLES {
+            let text: &'static str = Box::leak(format!("delete from {table}").into_boxed_str());
+            let statement = Statement { name: text, sqlite: text, postgres: text };
+            let done: queue::Result<_> =
+                self.db.write(move |tx| Ok(tx.execute(&statement, &[])?)).await;
+            done?;
+        }
+        Ok(())
+    }
+
+    /// How long each of `times` claims of `n` jobs takes.
+    pub async fn time_claims(&self, n: usize, times: usize) -> Result<Vec<Duration>, Failure> {
+        let catalog: queue::Result<Catalog> = self.db.read(Catalog::load).await;
+        let catalog = catalog?;
+        let stage = catalog.named(QUEUE)?.first().id;
+        let new = NewWorker { name: "bench".to_string(), ..NewWorker::default() };
+        let worker: queue::Result<i64> =
+            self.db.write(move |tx| register(tx, tx.now(), &new, 3_600_000_000)).await;
+        let worker = worker?;
+        let mut took = Vec::with_capacity(times);
+        for _ in 0..times {
+            let catalog = catalog.clone();
+            let began = Instant::now();
+            let claimed: queue::Result<Vec<Claimed>> = self
+                .db
+                .write(move |tx| {
+                    claim(
+                        tx,
+                        tx.now(),
+                        &catalog,
+                        Request { worker, who: "bench", stage, limit: n, start: n },
+                    )
+                })
+                .await;
+            if claimed?.len() == n {
+                took.push(began.elapsed());
+            }
+        }
+        Ok(took)
+    }
+
+    /// True while a job is not settled.
+    pub async fn pending(&self) -> Result<bool, Failure> {
+        const PENDING: Statement = Statement {
+            name: "bench_pending",
+            sqlite: "select case when exists (select 1 from waiting) or exists (select 1 from started) then 1 else 0 end",
+            postgres: "select case when exists (select 1 from waiting) or exists (select 1 from started) then 1 else 0 end",
+        };
+        let pending: queue::Result<(bool,)> = self.db.read(|tx| Ok(tx.one(&PENDING, &[])?)).await;
+        Ok(pending?.0)
+    }
+}
+
+impl Clone for Load {
+    fn clone(&self) -> Load {
+        Load { db: self.db.clone(), ..*self }
+    }
+}
+
+pub struct Running {
+    stop: watch::Sender<Stop>,
+    task: JoinHandle<queue::Result<Summary>>,
+}
+
+impl Running {
+    pub async fn stop(self) -> Result<(), Failure> {
+        self.stop.send_replace(Stop::Shutdown);
+        self.task.await.map_err(|e| Failure::unable("bench", e.to_string()))??;
+        Ok(())
+    }
+}
+
+/// What the worker saw: which jobs, how often, and how long after they were added.
+#[derive(Clone)]
+pub struct Tally {
+    seen: Arc<Mutex<Seen>>,
+    last: Arc<Mutex<Instant>>,
+    missing: Arc<AtomicU64>,
+    duplicates: Arc<AtomicU64>,
+}
+
+struct Seen {
+    jobs: Vec<bool>,
+    latencies_ms: Vec<f32>,
+}
+
+impl Tally {
+    pub fn new(n: u64) -> Tally {
+        let jobs = vec![false; usize::try_from(n).unwrap_or(0)];
+        Tally {
+            seen: Arc::new(Mutex::new(Seen { latencies_ms: Vec::with_capacity(jobs.len()), jobs })),
+            last: Arc::new(Mutex::new(Instant::now())),
+            missing: Arc::new(AtomicU64::new(n)),
+            duplicates: Arc::default(),
+        }
+    }
+
+    pub fn missing(&self) -> u64 {
+        self.missing.load(Ordering::SeqCst)
+    }
+
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates.load(Ordering::SeqCst)
+    }
+
+    /// How long nothing has happened.
+    pub fn idle(&self) -> Duration {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    pub fn latencies_ms<const N: usize>(&self, at: [f64; N]) -> [Option<f32>; N] {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.latencies_ms.sort_by(f32::total_cmp);
+        at.map(|p| {
+            seen.latencies_ms
+                .get(((seen.latencies_ms.len() as f64 * p).ceil() as usize).saturating_sub(1))
+                .copied()
+        })
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Payload {
+    i: usize,
+    t: f64,
+}
+
+impl Work for Tally {
+    async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
+        let now =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;
+        let parsed = job.payload.as_deref().and_then(|p| serde_json::from_slice::<Payload>(p).ok());
+        let Some(payload) = parsed else { return Outcome::success() };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.latencies_ms.push((now - payload.t) as f32);
+        match seen.jobs.get_mut(payload.i) {
+            Some(first @ false) => {
+                *first = true;
+                self.missing.fetch_sub(1, Ordering::SeqCst);
+            }
+            _ => {
+                self.duplicates.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        Outcome::success()
+    }
+}
+
+/// The most memory this process has had, in KiB.
+pub fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with("VmHWM"));
+    line.and_then(|l| l.split_whitespace().nth(1)).and_then(|n| n.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,31 @@
+//! `accession bench …`: medians, beside the machine's own floor measured in the same run.
+
+mod driver;
+mod load;
+mod queue;
+
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use clap::Subcommand;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The queue: adds, drain, pick-up latency, claims in large queues
+    Queue(queue::Args),
+    /// Answer a harness that compares job queues
+    #[command(hide = true)]
+    Driver(driver::Args),
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    match args.command {
+        Command::Queue(args) => queue::run(args, global),
+        Command::Driver(args) => driver::run(args),
+    }
+}

@@ -1,0 +1,236 @@
+//! `accession bench queue`: adds (one by one, several at once, bulk), drain and pick-up latency
+//! for both history settings, and claims in large queues, beside the machine's fsync rate.
+
+use super::load::{Load, Tally, peak_kib};
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use db::{Address, Options};
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "With --database postgres://… an empty database is measured (it must be empty); without, SQLite files
+in a temporary directory below --dir.
+
+Examples:
+  accession bench queue
+  accession bench queue --jobs 200000 --reps 3 --large 5000000"
+)]
+pub struct Args {
+    /// Jobs in the drain
+    #[arg(long, default_value_t = 50_000)]
+    jobs: u64,
+    /// Jobs added one by one
+    #[arg(long, default_value_t = 1000)]
+    single: u64,
+    /// Repetitions; medians are printed
+    #[arg(long, default_value_t = 3)]
+    reps: usize,
+    /// Calls and runs at once
+    #[arg(long, default_value_t = 16)]
+    concurrency: u64,
+    /// Where the files go; on the disk that is to be measured
+    #[arg(long, default_value = ".")]
+    dir: std::path::PathBuf,
+    /// Also measure a 500-job claim with this many jobs waiting, against 10,000
+    #[arg(long)]
+    large: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+struct Round {
+    history: &'static str,
+    fsync_per_s: f64,
+    add_one_per_s: f64,
+    add_par_per_s: f64,
+    add_bulk_per_s: f64,
+    drain_per_s: f64,
+    pickup_p50_ms: f64,
+    pickup_p99_ms: f64,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let scratch = tempfile::Builder::new().prefix("accession-bench-").tempdir_in(&args.dir)?;
+    let mut medians = Vec::new();
+    for full in [false, true] {
+        let mut rounds = Vec::new();
+        for rep in 0..args.reps.max(1) {
+            let path = scratch.path().join(format!("{full}-{rep}.db"));
+            rounds.push(runtime.block_on(round(&args, global, &path, scratch.path(), full))?);
+        }
+        medians.push(median(&rounds));
+    }
+    let claims = match args.large {
+        None => Vec::new(),
+        Some(large) => runtime.block_on(claims(&args, scratch.path(), large))?,
+    };
+    let peak = peak_kib();
+    if global.json {
+        output::json(
+            &serde_json::json!({"jobs": args.jobs, "rounds": medians, "claims": claims, "peak_kib": peak}),
+        )?;
+        return Ok(Exit::Yes);
+    }
+    let rows = medians.iter().map(|m| {
+        let n = |v: f64| format!("{v:.0}");
+        vec![
+            m.history.to_string(),
+            n(m.fsync_per_s),
+            n(m.add_one_per_s),
+            n(m.add_par_per_s),
+            format!("{:.1} ×", m.add_par_per_s / m.fsync_per_s),
+            n(m.add_bulk_per_s),
+            n(m.drain_per_s),
+            format!("{:.2}", m.pickup_p50_ms),
+            format!("{:.2}", m.pickup_p99_ms),
+        ]
+    });
+    output::table(
+        &[
+            "history",
+            "fsync/s",
+            "one/s",
+            "par/s",
+            "par:fsync",
+            "bulk/s",
+            "drain/s",
+            "p50 ms",
+            "p99 ms",
+        ],
+        rows,
+    )?;
+    for claim in &claims {
+        output::line(&format!("claim of 500: {} {:.2} ms", claim.what, claim.p50_ms))?;
+    }
+    output::line(&format!(
+        "medians of {}, {} jobs; peak memory {}",
+        args.reps,
+        args.jobs,
+        output::size(peak * 1024)
+    ))?;
+    Ok(Exit::Yes)
+}
+
+async fn round(
+    args: &Args,
+    global: &Global,
+    path: &Path,
+    scratch: &Path,
+    full: bool,
+) -> Result<Round, Failure> {
+    let address = match &global.database {
+        Some(url) => Address::parse(url)?,
+        None => Address::sqlite(path),
+    };
+    let before = fsync_rate(scratch)?;
+    let load = Load::open(&address, &Options::default(), args.concurrency)?.with_full_history(full);
+    load.reset().await?;
+    load.setup().await?;
+    let rate = |n: u64, began: Instant| n as f64 / began.elapsed().as_secs_f64();
+    let single = args.single;
+    let began = Instant::now();
+    load.add_singly(0, single, 1).await?;
+    let add_one_per_s = rate(single, began);
+    let began = Instant::now();
+    load.add_singly(single, 3 * single, args.concurrency).await?;
+    let add_par_per_s = rate(2 * single, began);
+    let began = Instant::now();
+    let jobs = args.jobs.max(4 * single);
+    load.add_bulk(3 * single, jobs, 1000).await?;
+    let add_bulk_per_s = rate(jobs - 3 * single, began);
+
+    let tally = Tally::new(jobs);
+    let began = Instant::now();
+    let worker = load.start_worker(tally.clone()).await?;
+    while tally.missing() > 0 || load.pending().await? {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let drain_per_s = rate(jobs, began);
+    worker.stop().await?;
+
+    let idle = Tally::new(200);
+    let worker = load.start_worker(idle.clone()).await?;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    for i in 0..200 {
+        load.add_singly(i, i + 1, 1).await?;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    while idle.missing() > 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    worker.stop().await?;
+    let [p50, p99] = idle.latencies_ms([0.5, 0.99]).map(|v| f64::from(v.unwrap_or(0.0)));
+    let after = fsync_rate(scratch)?;
+    Ok(Round {
+        history: if full { "full" } else { "outcomes" },
+        fsync_per_s: (before + after) / 2.0,
+        add_one_per_s,
+        add_par_per_s,
+        add_bulk_per_s,
+        drain_per_s,
+        pickup_p50_ms: p50,
+        pickup_p99_ms: p99,
+    })
+}
+
+/// Small appends that each wait for the disk, as a commit does.
+fn fsync_rate(dir: &Path) -> Result<f64, Failure> {
+    let mut file = tempfile::tempfile_in(dir)?;
+    let began = Instant::now();
+    let mut count = 0;
+    while began.elapsed() < Duration::from_millis(500) {
+        file.write_all(&[7; 4096])?;
+        file.sync_data()?;
+        count += 1;
+    }
+    Ok(f64::from(count) / began.elapsed().as_secs_f64())
+}
+
+fn median(rounds: &[Round]) -> Round {
+    let middle = |pick: fn(&Round) -> f64| {
+        let mut values: Vec<f64> = rounds.iter().map(pick).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    Round {
+        history: rounds.first().map_or("", |r| r.history),
+        fsync_per_s: middle(|r| r.fsync_per_s),
+        add_one_per_s: middle(|r| r.add_one_per_s),
+        add_par_per_s: middle(|r| r.add_par_per_s),
+        add_bulk_per_s: middle(|r| r.add_bulk_per_s),
+        drain_per_s: middle(|r| r.drain_per_s),
+        pickup_p50_ms: middle(|r| r.pickup_p50_ms),
+        pickup_p99_ms: middle(|r| r.pickup_p99_ms),
+    }
+}
+
+/// How long a claim of 500 takes in a queue of a certain kind.
+#[derive(Debug, Clone, Serialize)]
+struct ClaimTime {
+    what: String,
+    p50_ms: f64,
+}
+
+async fn claims(args: &Args, scratch: &Path, large: u64) -> Result<Vec<ClaimTime>, Failure> {
+    let mut times = Vec::new();
+    for waiting in [10_000, large] {
+        let load = Load::open(
+            &Address::sqlite(scratch.join(format!("large-{waiting}.db"))),
+            &Options::default(),
+            args.concurrency,
+        )?;
+        load.setup().await?;
+        load.add_bulk(0, waiting, 2000).await?;
+        let mut took = load.time_claims(500, 19).await?;
+        took.sort_unstable();
+        let p50_ms = took[took.len() / 2].as_secs_f64() * 1000.0;
+        times.push(ClaimTime { what: format!("with {waiting} waiting"), p50_ms });
+    }
+    Ok(times)
+}
