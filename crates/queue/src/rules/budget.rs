@@ -80,6 +80,21 @@ impl Budgets {
         Fit::Yes
     }
 
+    /// Counts what a job of another worker has reserved as this worker's, if it has room for it.
+    pub fn take_here(&mut self, reserved: &Amounts) -> bool {
+        let full = |(name, amount): (&String, &i64)| {
+            let resource = self.resources.get(name);
+            resource.is_some_and(|r| r.here.is_some_and(|here| r.used_here + amount > here))
+        };
+        if reserved.iter().any(full) {
+            return false;
+        }
+        for (name, amount) in reserved {
+            self.resources.entry(name.clone()).or_default().used_here += amount;
+        }
+        true
+    }
+
     pub fn give_back(&mut self, job: i64) {
         for (name, amount) in self.taken.remove(&job).unwrap_or_default() {
             if let Some(resource) = self.resources.get_mut(&name) {

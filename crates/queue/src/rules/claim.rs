@@ -31,11 +31,11 @@ pub struct Request<'a> {
 }
 
 /// What the claim finds when it begins.
-struct Context {
+pub(crate) struct Context {
     lease_until: Micros,
     ended: bool,
-    capacity: Amounts,
-    workspaces: Vec<String>,
+    pub capacity: Amounts,
+    pub workspaces: Vec<String>,
     paused: bool,
     holds: bool,
     targets: bool,
@@ -129,21 +129,10 @@ pub fn claim(
     catalog: &Catalog,
     request: Request<'_>,
 ) -> Result<Vec<Claimed>> {
-    const ENTER: Statement = statement!("sql/enter_claims", per engine);
-    const CONTEXT: Statement = statement!("sql/claim_context");
     let (pipeline, stage) = catalog.stage(request.stage)?;
-    if tx.engine() == Engine::Postgres {
-        // I9: a pause or a hold waits for claims under way, and claims that follow see it.
-        tx.query::<()>(&ENTER, &[])?;
-    }
-    let params = db::params![request.worker, stage.id, pipeline.id, now];
-    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(request.worker))?;
-    if context.ended || context.lease_until < now {
-        return Err(Error::LeaseLost(request.worker));
-    }
-    if context.paused || request.limit == 0 {
+    let Some(context) = enter(tx, now, pipeline, stage, request)? else {
         return Ok(Vec::new());
-    }
+    };
     if context.due {
         wake_due(tx, now, stage)?;
     }
@@ -167,6 +156,28 @@ pub fn claim(
     claiming.probes(tx)?;
     claiming.pages(tx)?;
     claiming.finish(tx)
+}
+
+/// What a worker whose lease is good finds at a stage; None if nothing is handed out there.
+pub(crate) fn enter(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    pipeline: &Pipeline,
+    stage: &Stage,
+    request: Request<'_>,
+) -> Result<Option<Context>> {
+    const ENTER: Statement = statement!("sql/enter_claims", per engine);
+    const CONTEXT: Statement = statement!("sql/claim_context");
+    if tx.engine() == Engine::Postgres {
+        // I9: a pause or a hold waits for claims under way, and claims that follow see it.
+        tx.query::<()>(&ENTER, &[])?;
+    }
+    let params = db::params![request.worker, stage.id, pipeline.id, now];
+    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(request.worker))?;
+    if context.ended || context.lease_until < now {
+        return Err(Error::LeaseLost(request.worker));
+    }
+    Ok((!context.paused && request.limit > 0).then_some(context))
 }
 
 /// Jobs whose time has come: ready, or parked if their lock is taken.
