@@ -6,7 +6,7 @@ use crate::codes::{State, Status};
 use crate::error::{Error, Result};
 use crate::job::{Amounts, Claimed, Lease};
 use crate::rules::breaker::{self, Breakers};
-use crate::rules::budget::{Budgets, Fit};
+use crate::rules::budget::{self, Budgets, Fit};
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::{self, Hopeful};
 use crate::rules::people::hold::{self, Held};
@@ -328,18 +328,21 @@ impl Claiming<'_> {
         self.leave_waiting(tx, &got)?;
         self.mark_overtaken(tx, &good, &got)?;
         let mut lost = Vec::new();
+        let mut given_back = BTreeSet::new();
         for (candidate, token) in good.into_iter().zip(tokens) {
             if got.contains(&candidate.id) {
                 self.note_taken(tx, &candidate, token)?;
                 self.tokens.insert(candidate.id, token);
                 self.taken.push(candidate);
             } else {
-                self.budgets.give_back(candidate.id);
+                given_back.extend(self.budgets.give_back(candidate.id).into_keys());
                 self.started.remove(&candidate.id);
                 lost.push(Hopeful { id: candidate.id, stage: self.stage.id, lock: candidate.lock });
             }
         }
-        line::make_ready(tx, self.now, &lost)
+        line::make_ready(tx, self.now, &lost)?;
+        // Others may have been put aside for want of what the losers had taken.
+        given_back.iter().try_for_each(|resource| budget::feed(tx, self.now, resource))
     }
 
     fn leave_waiting(&self, tx: &mut Tx<'_>, got: &HashSet<i64>) -> Result<()> {
