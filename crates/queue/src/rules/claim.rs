@@ -15,6 +15,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Pages of candidates one claim looks through before it leaves the rest to the next.
 const PAGES_MAX: usize = 16;
+/// Blocked jobs that a claim tries as the probe of a target, in case it may not have the first.
+const PROBES_MAX: i64 = 16;
 /// Rows that one claim makes ready because their time has come.
 const DUE_MAX: i64 = 1000;
 
@@ -202,12 +204,16 @@ impl Claiming<'_> {
             if self.room() == 0 {
                 return Ok(());
             }
-            let found: Option<Candidate> =
-                tx.first(&BLOCKED, &db::params![&target, self.stage.id])?;
-            let Some(mut candidate) = found else { continue };
-            candidate.probe = Some(target);
-            if matches!(self.judge(&candidate)?, Verdict::Take) {
-                self.take(tx, vec![candidate])?;
+            let params = db::params![&target, self.stage.id, PROBES_MAX];
+            for mut candidate in tx.query::<Candidate>(&BLOCKED, &params)? {
+                let job = candidate.id;
+                candidate.probe = Some(target.clone());
+                if matches!(self.judge(&candidate)?, Verdict::Take) {
+                    self.take(tx, vec![candidate])?;
+                }
+                if self.tokens.contains_key(&job) {
+                    break;
+                }
             }
         }
         Ok(())

@@ -210,7 +210,10 @@ fn settle_one(
         }
         Outcome::Permanent(error) => {
             work.minutes.entry(stage.id).or_default().1 += 1;
-            count_attempt(tx, item.lease.job, stage)?;
+            if run.probe.is_none() {
+                // A probe counts no attempt, however it ends.
+                count_attempt(tx, item.lease.job, stage)?;
+            }
             breaker::probe_over(tx, work, &run, None)?;
             let verdict = Verdict {
                 error,
