@@ -6,7 +6,7 @@ use crate::codes::{State, Status};
 use crate::error::{Error, Result};
 use crate::job::{Amounts, Claimed, Lease};
 use crate::rules::breaker::{self, Breakers};
-use crate::rules::budget::{Budgets, Fit};
+use crate::rules::budget::{self, Budgets, Fit};
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::{self, Hopeful};
 use crate::rules::people::hold::{self, Held};
@@ -15,6 +15,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Pages of candidates one claim looks through before it leaves the rest to the next.
 const PAGES_MAX: usize = 16;
+/// Blocked jobs that a claim tries as the probe of a target, in case it may not have the first.
+const PROBES_MAX: i64 = 16;
 /// Rows that one claim makes ready because their time has come.
 const DUE_MAX: i64 = 1000;
 
@@ -31,11 +33,11 @@ pub struct Request<'a> {
 }
 
 /// What the claim finds when it begins.
-struct Context {
+pub(crate) struct Context {
     lease_until: Micros,
     ended: bool,
-    capacity: Amounts,
-    workspaces: Vec<String>,
+    pub capacity: Amounts,
+    pub workspaces: Vec<String>,
     paused: bool,
     holds: bool,
     targets: bool,
@@ -129,21 +131,10 @@ pub fn claim(
     catalog: &Catalog,
     request: Request<'_>,
 ) -> Result<Vec<Claimed>> {
-    const ENTER: Statement = statement!("sql/enter_claims", per engine);
-    const CONTEXT: Statement = statement!("sql/claim_context");
     let (pipeline, stage) = catalog.stage(request.stage)?;
-    if tx.engine() == Engine::Postgres {
-        // I9: a pause or a hold waits for claims under way, and claims that follow see it.
-        tx.query::<()>(&ENTER, &[])?;
-    }
-    let params = db::params![request.worker, stage.id, pipeline.id, now];
-    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(request.worker))?;
-    if context.ended || context.lease_until < now {
-        return Err(Error::LeaseLost(request.worker));
-    }
-    if context.paused || request.limit == 0 {
+    let Some(context) = enter(tx, now, pipeline, stage, request)? else {
         return Ok(Vec::new());
-    }
+    };
     if context.due {
         wake_due(tx, now, stage)?;
     }
@@ -169,6 +160,28 @@ pub fn claim(
     claiming.finish(tx)
 }
 
+/// What a worker whose lease is good finds at a stage; None if nothing is handed out there.
+pub(crate) fn enter(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    pipeline: &Pipeline,
+    stage: &Stage,
+    request: Request<'_>,
+) -> Result<Option<Context>> {
+    const ENTER: Statement = statement!("sql/enter_claims", per engine);
+    const CONTEXT: Statement = statement!("sql/claim_context");
+    if tx.engine() == Engine::Postgres {
+        // I9: a pause or a hold waits for claims under way, and claims that follow see it.
+        tx.query::<()>(&ENTER, &[])?;
+    }
+    let params = db::params![request.worker, stage.id, pipeline.id, now];
+    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(request.worker))?;
+    if context.ended || context.lease_until < now {
+        return Err(Error::LeaseLost(request.worker));
+    }
+    Ok((!context.paused && request.limit > 0).then_some(context))
+}
+
 /// Jobs whose time has come: ready, or parked if their lock is taken.
 fn wake_due(tx: &mut Tx<'_>, now: Micros, stage: &Stage) -> Result<()> {
     const DUE: Statement = statement!("sql/due_jobs", per engine);
@@ -191,12 +204,16 @@ impl Claiming<'_> {
             if self.room() == 0 {
                 return Ok(());
             }
-            let found: Option<Candidate> =
-                tx.first(&BLOCKED, &db::params![&target, self.stage.id])?;
-            let Some(mut candidate) = found else { continue };
-            candidate.probe = Some(target);
-            if matches!(self.judge(&candidate)?, Verdict::Take) {
-                self.take(tx, vec![candidate])?;
+            let params = db::params![&target, self.stage.id, PROBES_MAX];
+            for mut candidate in tx.query::<Candidate>(&BLOCKED, &params)? {
+                let job = candidate.id;
+                candidate.probe = Some(target.clone());
+                if matches!(self.judge(&candidate)?, Verdict::Take) {
+                    self.take(tx, vec![candidate])?;
+                }
+                if self.tokens.contains_key(&job) {
+                    break;
+                }
             }
         }
         Ok(())
@@ -317,18 +334,21 @@ impl Claiming<'_> {
         self.leave_waiting(tx, &got)?;
         self.mark_overtaken(tx, &good, &got)?;
         let mut lost = Vec::new();
+        let mut given_back = BTreeSet::new();
         for (candidate, token) in good.into_iter().zip(tokens) {
             if got.contains(&candidate.id) {
                 self.note_taken(tx, &candidate, token)?;
                 self.tokens.insert(candidate.id, token);
                 self.taken.push(candidate);
             } else {
-                self.budgets.give_back(candidate.id);
+                given_back.extend(self.budgets.give_back(candidate.id).into_keys());
                 self.started.remove(&candidate.id);
                 lost.push(Hopeful { id: candidate.id, stage: self.stage.id, lock: candidate.lock });
             }
         }
-        line::make_ready(tx, self.now, &lost)
+        line::make_ready(tx, self.now, &lost)?;
+        // Others may have been put aside for want of what the losers had taken.
+        given_back.iter().try_for_each(|resource| budget::feed(tx, self.now, resource))
     }
 
     fn leave_waiting(&self, tx: &mut Tx<'_>, got: &HashSet<i64>) -> Result<()> {

@@ -4,7 +4,8 @@
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::job::{Amounts, Claimed, Lease};
-use crate::rules::claim::Request;
+use crate::rules::budget::Budgets;
+use crate::rules::claim::{self, Request};
 use crate::rules::counts::Counts;
 use crate::rules::running;
 use crate::rules::settle::Work;
@@ -163,8 +164,12 @@ fn end(
     work.end(tx, worker)
 }
 
+/// Batch, collection, targets, work space and priority of a job.
+type Record = (Option<i64>, Option<String>, Option<String>, Option<String>, i64);
+
 /// For a worker with nothing to do: takes jobs that lie in another's buffer. Safe, because starting
-/// is a write that needs the token they had there.
+/// is a write that needs the token they had there. What a claim would skip is skipped here too: a
+/// paused stage, a work space out of reach, more than the worker has.
 pub fn take_over(
     tx: &mut Tx<'_>,
     now: Micros,
@@ -175,23 +180,31 @@ pub fn take_over(
     const TAKE: Statement = statement!("sql/take_over");
     const DETAILS: Statement = statement!("sql/claimed_details", per engine);
     const RECORD: Statement = statement!("sql/job_record");
+    const RESERVED: Statement = statement!("sql/job_reservations");
+    const MOVE: Statement = statement!("sql/move_reservations");
     let (pipeline, stage) = catalog.stage(request.stage)?;
+    let Some(context) = claim::enter(tx, now, pipeline, stage, request)? else {
+        return Ok(Vec::new());
+    };
+    let mut budgets = Budgets::load(tx, request.worker, &context.capacity)?;
     let limit = i64::try_from(request.limit).unwrap_or(i64::MAX);
     let idle: Vec<(i64, String)> =
         tx.query(&IDLE, &db::params![stage.id, request.worker, now - IDLE_CLAIM, limit])?;
     let tokens = tx.next_ids("tokens", idle.len())?;
     let mut claimed = Vec::new();
     for ((job, lock), token) in idle.into_iter().zip(tokens) {
+        let reserved: Amounts = tx.query(&RESERVED, &db::params![job])?.into_iter().collect();
+        let workspace = tx.one::<Record>(&RECORD, &db::params![job])?.3;
+        let reached = workspace.is_none_or(|w| context.workspaces.contains(&w));
+        if !reached || !budgets.take_here(&reserved) {
+            continue;
+        }
+        tx.execute(&MOVE, &db::params![job, request.worker])?;
         tx.execute(&TAKE, &db::params![&lock, job, request.worker, token, now])?;
         let rows: Vec<(i64, String, Option<Vec<u8>>, Micros, i64)> =
             tx.each(&DETAILS, &db::params![stage.id], &[db::params![job]])?;
-        let (batch, collection, targets, workspace, priority): (
-            Option<i64>,
-            Option<String>,
-            Option<String>,
-            Option<String>,
-            i64,
-        ) = tx.one(&RECORD, &db::params![job])?;
+        let (batch, collection, targets, workspace, priority): Record =
+            tx.one(&RECORD, &db::params![job])?;
         for (_, subject, payload, added_at, attempts) in rows {
             claimed.push(Claimed {
                 lease: Lease { job, lock: lock.clone(), token, batch },
