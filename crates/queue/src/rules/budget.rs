@@ -80,6 +80,21 @@ impl Budgets {
         Fit::Yes
     }
 
+    /// Whether a job that has its reservation already fits into this worker; counted if it does.
+    pub fn take_over(&mut self, needs: &[(String, i64)]) -> bool {
+        let fits = |(name, amount): &(String, i64)| {
+            let resource = self.resources.get(name);
+            resource.is_none_or(|r| r.here.is_none_or(|here| r.used_here + amount <= here))
+        };
+        if !needs.iter().all(fits) {
+            return false;
+        }
+        for (name, amount) in needs {
+            self.resources.entry(name.clone()).or_default().used_here += amount;
+        }
+        true
+    }
+
     pub fn give_back(&mut self, job: i64) {
         for (name, amount) in self.taken.remove(&job).unwrap_or_default() {
             if let Some(resource) = self.resources.get_mut(&name) {

@@ -1,0 +1,1 @@
+update reservations set worker = $2 where job = $1
