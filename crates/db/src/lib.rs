@@ -35,10 +35,16 @@ use std::time::Duration;
 use tokio::sync::watch;
 use wakes::Wakes;
 
+/// Called with a statement's name before each statement of a PostgreSQL transaction, and with
+/// `commit` before its COMMIT, on the thread that runs the transaction.
+pub type Step = Arc<dyn Fn(&'static str) + Send + Sync>;
+
 /// How a database is used by this process.
 #[derive(Clone)]
 pub struct Options {
     pub clock: Clock,
+    /// For tests that decide in which order transactions proceed.
+    pub step: Option<Step>,
     /// How long a caller waits for a database that does not answer before it gets an error.
     pub patience: Duration,
     /// PostgreSQL connections, each with a thread.
@@ -53,6 +59,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             clock: Clock::Engine,
+            step: None,
             patience: Duration::from_secs(30),
             connections: 4,
             readers: 2,

@@ -1,5 +1,6 @@
 //! A PostgreSQL connection: its settings, and statements prepared once and run by name.
 
+use crate::Step;
 use crate::address::Server;
 use crate::clock::Micros;
 use crate::error::{Error, Result};
@@ -22,6 +23,7 @@ pub(crate) struct PostgresConnection {
     client: Client,
     statements: HashMap<&'static str, postgres::Statement>,
     shown: String,
+    step: Option<Step>,
 }
 
 impl PostgresConnection {
@@ -36,10 +38,22 @@ impl PostgresConnection {
             Error::Other(context, text) => Error::Unavailable(context, text),
             error => error,
         })?;
-        let mut connection = PostgresConnection { client, statements: HashMap::new(), shown };
+        let mut connection =
+            PostgresConnection { client, statements: HashMap::new(), shown, step: None };
         connection.raw(SETTINGS)?;
         connection.check_version()?;
         Ok(connection)
+    }
+
+    /// As `open`, for a connection that works on closures.
+    pub fn open_for_work(server: &Server, step: Option<Step>) -> Result<PostgresConnection> {
+        Ok(PostgresConnection { step, ..PostgresConnection::open(server)? })
+    }
+
+    fn pause_before(&self, statement: &'static str) {
+        if let Some(step) = &self.step {
+            step(statement);
+        }
     }
 
     fn check_version(&mut self) -> Result<()> {
@@ -68,6 +82,7 @@ impl PostgresConnection {
     }
 
     pub fn commit(&mut self, wakes: Vec<i64>) -> Attempt {
+        self.pause_before("commit");
         // Noted before COMMIT is sent; without it, a lost answer could not be looked up.
         let transaction = match self.simple("SELECT pg_current_xact_id_if_assigned()") {
             Ok(transaction) => transaction,
@@ -134,6 +149,7 @@ impl PostgresConnection {
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<u64> {
         let prepared = self.prepared(statement)?;
+        self.pause_before(statement.name);
         self.client.execute(&prepared, params).map_err(|e| self.named(statement, e))
     }
 
@@ -144,6 +160,7 @@ impl PostgresConnection {
         keep: &mut dyn FnMut(&Row<'_>) -> Result<()>,
     ) -> Result<()> {
         let prepared = self.prepared(statement)?;
+        self.pause_before(statement.name);
         let rows = self.client.query(&prepared, params).map_err(|e| self.named(statement, e))?;
         rows.iter().try_for_each(|row| keep(&Row::Postgres(row)))
     }

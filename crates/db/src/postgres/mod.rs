@@ -83,7 +83,7 @@ fn prepare(
     migrations: &[Migration],
     options: &Options,
 ) -> Result<PostgresConnection> {
-    let mut connection = PostgresConnection::open(server)?;
+    let mut connection = PostgresConnection::open_for_work(server, options.step.clone())?;
     let now = connection.begin(false)?;
     connection.raw(&format!(
         "SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"
@@ -159,7 +159,8 @@ impl Worker {
 
     fn connected(&mut self) -> Result<()> {
         if self.connection.as_ref().is_none_or(PostgresConnection::is_closed) {
-            self.connection = Some(PostgresConnection::open(&self.server)?);
+            let step = self.options.step.clone();
+            self.connection = Some(PostgresConnection::open_for_work(&self.server, step)?);
         }
         Ok(())
     }

@@ -62,6 +62,13 @@ impl Breakers {
             .map(|t| t.name.clone())
     }
 
+    /// A job of this claim looks after the target.
+    pub fn note_probe(&mut self, target: &str, job: i64) {
+        if let Some(target) = self.targets.get_mut(target) {
+            target.probe_job = Some(job);
+        }
+    }
+
     pub fn due_for_probe(&self, now: Micros) -> Vec<String> {
         let due = |t: &&Target| {
             t.opened_at.is_some()

@@ -80,16 +80,16 @@ impl Budgets {
         Fit::Yes
     }
 
-    /// Counts what a job of another worker has reserved as this worker's, if it has room for it.
-    pub fn take_here(&mut self, reserved: &Amounts) -> bool {
-        let full = |(name, amount): (&String, &i64)| {
+    /// Whether a job that has its reservation already fits into this worker; counted if it does.
+    pub fn take_over(&mut self, needs: &[(String, i64)]) -> bool {
+        let fits = |(name, amount): &(String, i64)| {
             let resource = self.resources.get(name);
-            resource.is_some_and(|r| r.here.is_some_and(|here| r.used_here + amount > here))
+            resource.is_none_or(|r| r.here.is_none_or(|here| r.used_here + amount <= here))
         };
-        if reserved.iter().any(full) {
+        if !needs.iter().all(fits) {
             return false;
         }
-        for (name, amount) in reserved {
+        for (name, amount) in needs {
             self.resources.entry(name.clone()).or_default().used_here += amount;
         }
         true

@@ -38,7 +38,7 @@ pub(crate) struct Context {
     ended: bool,
     pub capacity: Amounts,
     pub workspaces: Vec<String>,
-    paused: bool,
+    pub paused: bool,
     holds: bool,
     targets: bool,
     due: bool,
@@ -122,6 +122,8 @@ struct Claiming<'c> {
     taken: Vec<Candidate>,
     tokens: HashMap<i64, i64>,
     started: HashSet<i64>,
+    /// Some were put aside because a target is down.
+    blocked: bool,
 }
 
 /// Claims jobs for a worker whose lease is good.
@@ -132,7 +134,8 @@ pub fn claim(
     request: Request<'_>,
 ) -> Result<Vec<Claimed>> {
     let (pipeline, stage) = catalog.stage(request.stage)?;
-    let Some(context) = enter(tx, now, pipeline, stage, request)? else {
+    let context = enter(tx, now, pipeline, stage, request.worker)?;
+    if context.paused || request.limit == 0 {
         return Ok(Vec::new());
     };
     if context.due {
@@ -146,6 +149,7 @@ pub fn claim(
         taken: Vec::new(),
         tokens: HashMap::new(),
         started: HashSet::new(),
+        blocked: false,
         now,
         request,
         pipeline,
@@ -157,29 +161,33 @@ pub fn claim(
     }
     claiming.probes(tx)?;
     claiming.pages(tx)?;
+    if claiming.blocked {
+        // Those just put aside may include the first that can look after a target.
+        claiming.probes(tx)?;
+    }
     claiming.finish(tx)
 }
 
-/// What a worker whose lease is good finds at a stage; None if nothing is handed out there.
+/// Lets a worker with a good lease in, and says what it meets.
 pub(crate) fn enter(
     tx: &mut Tx<'_>,
     now: Micros,
     pipeline: &Pipeline,
     stage: &Stage,
-    request: Request<'_>,
-) -> Result<Option<Context>> {
+    worker: i64,
+) -> Result<Context> {
     const ENTER: Statement = statement!("sql/enter_claims", per engine);
     const CONTEXT: Statement = statement!("sql/claim_context");
     if tx.engine() == Engine::Postgres {
         // I9: a pause or a hold waits for claims under way, and claims that follow see it.
         tx.query::<()>(&ENTER, &[])?;
     }
-    let params = db::params![request.worker, stage.id, pipeline.id, now];
-    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(request.worker))?;
-    if context.ended || context.lease_until < now {
-        return Err(Error::LeaseLost(request.worker));
+    let params = db::params![worker, stage.id, pipeline.id, now];
+    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(worker))?;
+    match context.ended || context.lease_until < now {
+        true => Err(Error::LeaseLost(worker)),
+        false => Ok(context),
     }
-    Ok((!context.paused && request.limit > 0).then_some(context))
 }
 
 /// Jobs whose time has come: ready, or parked if their lock is taken.
@@ -199,17 +207,25 @@ impl Claiming<'_> {
     /// One job for each target that is down and due for a look.
     fn probes(&mut self, tx: &mut Tx<'_>) -> Result<()> {
         const BLOCKED: Statement = statement!("sql/first_blocked", per engine);
+        const TURN: Statement = statement!("sql/probe_turn", per engine);
         breaker::release_some(tx, self.now, &self.breakers)?;
         for target in self.breakers.due_for_probe(self.now) {
             if self.room() == 0 {
                 return Ok(());
             }
+            // One at a time: another claim may be handing one out just now.
+            if tx.first::<(String,)>(&TURN, &db::params![&target, self.now])?.is_none() {
+                continue;
+            }
             let params = db::params![&target, self.stage.id, PROBES_MAX];
             for mut candidate in tx.query::<Candidate>(&BLOCKED, &params)? {
                 let job = candidate.id;
                 candidate.probe = Some(target.clone());
-                if matches!(self.judge(&candidate)?, Verdict::Take) {
-                    self.take(tx, vec![candidate])?;
+                match self.judge(&candidate)? {
+                    Verdict::Take => self.take(tx, vec![candidate])?,
+                    // Or it would be found first, and refused, every time.
+                    Verdict::Aside(state, what) => self.put_aside(tx, &candidate, state, &what)?,
+                    Verdict::NotHere => {}
                 }
                 if self.tokens.contains_key(&job) {
                     break;
@@ -296,6 +312,7 @@ impl Claiming<'_> {
     ) -> Result<()> {
         const ASIDE: Statement = statement!("sql/put_aside");
         tx.execute(&ASIDE, &db::params![candidate.id, state, what, self.now])?;
+        self.blocked |= state == State::Blocked;
         if state == State::Held {
             let event = Event::new(candidate.id, self.now, "rule", "held")
                 .from(self.stage.id, Status::Queued)
@@ -385,6 +402,7 @@ impl Claiming<'_> {
         self.journal.note(self.pipeline, Weight::Step, event.because(why));
         if let Some(target) = &candidate.probe {
             breaker::probing(tx, target, candidate.id, token)?;
+            self.breakers.note_probe(target, candidate.id);
         }
         Ok(())
     }

@@ -1,0 +1,14 @@
+//! One suite for both engines: every rule of the queue's contract, quoted and shown.
+//!
+//! The PostgreSQL half runs where `$ACCESSION_TEST_POSTGRES` names a server, and says so where not.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod adding;
+mod batches;
+mod claiming;
+mod finishing;
+mod leases;
+mod seed_000;
