@@ -45,6 +45,8 @@ pub struct Global {
 pub enum Command {
     /// Queues: add, work, look, act
     Queue(cmd::queue::Args),
+    /// See it work: a queue with failures, a hold and a re-add
+    Demo(cmd::demo::Args),
     /// Back up and restore the database
     Db(cmd::db::Args),
     /// Measure, beside what the machine allows
@@ -61,6 +63,7 @@ impl Command {
     pub fn run(self, global: &Global) -> Result<Exit, Failure> {
         match self {
             Command::Queue(args) => cmd::queue::run(args, global),
+            Command::Demo(args) => cmd::demo::run(args, global),
             Command::Db(args) => cmd::db::run(args, global),
             Command::Bench(args) => cmd::bench::run(args, global),
             Command::Completions(args) => cmd::completions::run(args),

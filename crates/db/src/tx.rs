@@ -8,6 +8,7 @@ use crate::sqlite::SqliteConnection;
 use crate::statement::Statement;
 use crate::value::{Column, Value};
 use postgres::types::ToSql;
+use std::collections::HashSet;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
@@ -128,6 +129,27 @@ impl<'c> Tx<'c> {
         };
         self.note(done)?;
         Ok(found)
+    }
+
+    /// Runs a statement once for a set of rows and says which rows it changed something for.
+    ///
+    /// As [`Tx::each`], for hot paths: the PostgreSQL statement returns the value of column `key`
+    /// of each row that it changed, and the SQLite one needs no `returning`, which would build a
+    /// temporary table for every row.
+    pub fn each_hit<const N: usize>(
+        &mut self,
+        statement: &Statement,
+        common: &[Value<'_>],
+        rows: &[[Value<'_>; N]],
+        key: usize,
+    ) -> Result<Vec<bool>> {
+        if let Inner::Sqlite(connection) = &self.inner {
+            let done = connection.execute_each(statement, common, rows);
+            return self.note(done);
+        }
+        let hit: HashSet<i64> =
+            self.each::<(i64,), N>(statement, common, rows)?.into_iter().map(|r| r.0).collect();
+        Ok(rows.iter().map(|row| matches!(row[key], Value::Int(id) if hit.contains(&id))).collect())
     }
 
     /// The next `count` values of a sequence, ascending.

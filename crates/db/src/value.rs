@@ -14,6 +14,16 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
+impl Value<'_> {
+    /// The integer, or 0 for anything else.
+    pub fn int(&self) -> i64 {
+        match self {
+            Value::Int(value) => *value,
+            _ => 0,
+        }
+    }
+}
+
 impl From<i64> for Value<'_> {
     fn from(v: i64) -> Self {
         Value::Int(v)

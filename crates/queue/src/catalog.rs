@@ -194,12 +194,6 @@ impl Catalog {
         })
     }
 
-    /// The ids of all last stages as `,1,5,`: one parameter that a statement can look into.
-    pub(crate) fn last_stages(&self) -> String {
-        let last = self.pipelines.values().filter_map(|p| p.stages.last());
-        last.fold(",".to_string(), |list, stage| format!("{list}{},", stage.id))
-    }
-
     pub fn stage_name(&self, id: i64) -> String {
         self.stage(id).map_or_else(|_| format!("stage {id}"), |(_, s)| s.name.clone())
     }

@@ -52,6 +52,10 @@ pub struct Lease {
     pub lock: String,
     pub token: i64,
     pub batch: Option<i64>,
+    /// The stage it was claimed in.
+    pub stage: i64,
+    /// The claim was a probe of a target.
+    pub probe: bool,
 }
 
 /// A job in a worker's hands.

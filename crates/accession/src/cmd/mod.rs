@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod completions;
 pub mod db;
+pub mod demo;
 pub mod man;
 pub mod manifest;
 pub mod queue;

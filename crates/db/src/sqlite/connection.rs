@@ -172,6 +172,24 @@ impl SqliteConnection {
         Ok(())
     }
 
+    pub fn execute_each<const N: usize>(
+        &self,
+        statement: &Statement,
+        common: &[Value<'_>],
+        sets: &[[Value<'_>; N]],
+    ) -> Result<Vec<bool>> {
+        let mut prepared = self
+            .inner
+            .prepare_cached(&self.text(statement))
+            .map_err(|e| self.named(statement, e))?;
+        sets.iter()
+            .map(|set| {
+                let params = rusqlite::params_from_iter(common.iter().chain(set));
+                prepared.execute(params).map(|n| n > 0).map_err(|e| self.named(statement, e))
+            })
+            .collect()
+    }
+
     pub fn raw(&self, sql: &str) -> Result<()> {
         // Cached, because savepoints frame every closure.
         if sql.contains(';') {

@@ -9,7 +9,7 @@ use crate::rules::counts::Counts;
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line;
 use crate::rules::people::hold;
-use db::{Micros, Statement, Tx, Value, statement};
+use db::{Engine, Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A lock or a coalescing key is at most this long.
@@ -319,6 +319,11 @@ fn insert_waiting(
         })
         .collect();
     let common = db::params![now, pipeline.first().id];
+    if tx.engine() == Engine::Sqlite {
+        let new = tx.each_hit(&INSERT, &common, &rows, 0)?;
+        let met = order.iter().zip(new).filter(|(_, new)| !new);
+        return met.map(|(draft, _)| Ok((draft.id, merge(tx, draft)?))).collect();
+    }
     let ids: Vec<(i64, String, Option<String>)> = tx.each(&INSERT, &common, &rows)?;
     let kept: HashMap<(String, Option<String>), i64> = ids
         .iter()
@@ -333,6 +338,13 @@ fn insert_waiting(
             (*id != d.id).then_some((d.id, *id))
         })
         .collect())
+}
+
+/// Merges a job into the waiting one of its key: the more urgent priority, the earlier due time.
+fn merge(tx: &mut Tx<'_>, draft: &Draft<'_>) -> Result<i64> {
+    const MERGE: Statement = statement!("sql/merge_waiting");
+    let params = db::params![&draft.lock, &draft.key, draft.priority, draft.due];
+    Ok(tx.one::<(i64,)>(&MERGE, &params)?.0)
 }
 
 fn insert_jobs(

@@ -346,8 +346,9 @@ impl Claiming<'_> {
         // One order for everyone, so that two claims cannot deadlock.
         rows.sort_by(|a, b| text(&a[0]).cmp(text(&b[0])));
         let common = db::params![self.request.worker, self.stage.id, self.now];
+        let hits = tx.each_hit(&TAKE, &common, &rows, 1)?;
         let got: HashSet<i64> =
-            tx.each::<(i64,), 5>(&TAKE, &common, &rows)?.into_iter().map(|r| r.0).collect();
+            rows.iter().zip(hits).filter_map(|(row, hit)| hit.then(|| row[1].int())).collect();
         self.leave_waiting(tx, &got)?;
         self.mark_overtaken(tx, &good, &got)?;
         let mut lost = Vec::new();
@@ -431,6 +432,8 @@ impl Claiming<'_> {
                     lock: candidate.lock,
                     token: *token,
                     batch: candidate.batch,
+                    stage: self.stage.id,
+                    probe: candidate.probe.is_some(),
                 },
                 pipeline: self.pipeline.id,
                 stage: self.stage.id,

@@ -149,7 +149,7 @@ fn end(
     let held: Vec<(i64, String, i64, Option<i64>)> = tx.query(&LEASES, &db::params![worker])?;
     let leases: Vec<Lease> = held
         .into_iter()
-        .map(|(job, lock, token, batch)| Lease { job, lock, token, batch })
+        .map(|(job, lock, token, batch)| Lease { job, lock, token, batch, stage: 0, probe: false })
         .collect();
     Counts::lock(tx, leases.iter().filter_map(|l| l.batch))?;
     tx.execute(&END, &db::params![worker, now, ended])?;
@@ -251,7 +251,7 @@ fn take(
         .next()
         .ok_or_else(|| Error::unknown("job", job, "its record is gone; restore a backup"))?;
     Ok(Claimed {
-        lease: Lease { job, lock, token, batch: record.batch },
+        lease: Lease { job, lock, token, batch: record.batch, stage: stage.id, probe: false },
         pipeline: pipeline.id,
         stage: stage.id,
         subject,

@@ -13,7 +13,7 @@ use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line;
 use crate::rules::running::{self, Return, Run};
 use db::{Micros, Statement, Tx, Value, statement};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// What a rule gathers on its way and writes at its end, in the order of the locks.
 pub(crate) struct Work<'c> {
@@ -90,7 +90,7 @@ pub fn settle(
     Ok(answers.into_iter().map(|a| a.unwrap_or(Settled::Stale)).collect())
 }
 
-/// The way most jobs go, set-based: succeeded, with nothing to record, perhaps at the last stage.
+/// The way most jobs go, set-based: succeeded at the last stage, with nothing to record.
 fn settle_plain(
     tx: &mut Tx<'_>,
     work: &mut Work<'_>,
@@ -100,28 +100,21 @@ fn settle_plain(
 ) -> Result<()> {
     const RELEASE: Statement = statement!("sql/release_finished", per engine);
     let plain: Vec<(usize, &Settlement)> =
-        items.iter().enumerate().filter(|(_, item)| is_plain(item)).collect();
-    let last_stages = work.catalog.last_stages();
+        items.iter().enumerate().filter(|(_, item)| is_plain(work.catalog, item)).collect();
     let rows: Vec<[Value<'_>; 3]> = plain
         .iter()
         .map(|(_, item)| db::params![&item.lease.lock, item.lease.job, item.lease.token])
         .collect();
-    // Only rows at a last stage are released here; the others are moved on one by one.
-    let mut released: HashMap<(i64, i64), (i64, Option<String>)> = HashMap::new();
-    for (id, token, stage, probe) in tx.each::<(i64, i64, i64, Option<String>), 3>(
-        &RELEASE,
-        &db::params![worker, last_stages.as_str()],
-        &rows,
-    )? {
-        released.insert((id, token), (stage, probe));
-    }
-    let mut ended = Vec::with_capacity(released.len());
+    let released = tx.each_hit(&RELEASE, &db::params![worker], &rows, 2)?;
+    let mut ended = Vec::with_capacity(plain.len());
     let mut failing: Vec<(i64, i64)> = Vec::new();
-    for (index, item) in plain {
+    let mut tokens = HashSet::with_capacity(plain.len());
+    for ((index, item), hit) in plain.into_iter().zip(released) {
         // I4: a lease ends once, whatever else of its job is in the same call.
-        let Some((stage, probe)) = released.remove(&(item.lease.job, item.lease.token)) else {
+        if !hit || !tokens.insert(item.lease.token) {
             continue;
-        };
+        }
+        let stage = item.lease.stage;
         let (pipeline, _) = work.catalog.stage(stage)?;
         let why = match &item.outcome {
             Outcome::Skip(why) => Some(why.clone()),
@@ -138,7 +131,7 @@ fn settle_plain(
         work.minutes.entry(stage).or_default().0 += 1;
         work.freed.insert(item.lease.lock.clone());
         failing.push((item.lease.job, pipeline.id));
-        breaker::succeeded(tx, work, item.lease.job, probe.as_deref())?;
+        breaker::succeeded(tx, work, item.lease.job, None)?;
         answers[index] = Some(Settled::Now(Status::Succeeded));
     }
     ending::end_rows(tx, work.now, Status::Succeeded, &ended)?;
@@ -148,8 +141,15 @@ fn settle_plain(
     resolve(tx, work, &failing)
 }
 
-fn is_plain(item: &Settlement) -> bool {
-    item.records.is_none() && matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_))
+/// At its last stage, with nothing to record and nothing to look after.
+fn is_plain(catalog: &Catalog, item: &Settlement) -> bool {
+    let last = || {
+        catalog
+            .stage(item.lease.stage)
+            .is_ok_and(|(pipeline, stage)| pipeline.after(stage).is_none())
+    };
+    let done = matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_));
+    done && item.records.is_none() && !item.lease.probe && last()
 }
 
 /// Earlier failures of subjects that now succeeded.

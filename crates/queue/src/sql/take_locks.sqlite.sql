@@ -5,4 +5,3 @@ on conflict (lock) do update set
   stage = excluded.stage, worker = excluded.worker, token = excluded.token, claimed_at = excluded.claimed_at,
   started_at = excluded.started_at, probe = excluded.probe
 where started.id = excluded.id and started.worker is null
-returning id

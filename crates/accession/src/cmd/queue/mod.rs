@@ -9,6 +9,8 @@ mod look;
 mod watch;
 mod work;
 
+pub use look::print_stats;
+
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use clap::Subcommand;

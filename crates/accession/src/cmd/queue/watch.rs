@@ -1,6 +1,6 @@
 //! `accession queue watch`: a live view of all queues.
 
-use super::look::print_stats;
+use super::print_stats;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;

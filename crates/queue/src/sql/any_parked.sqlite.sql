@@ -1,0 +1,1 @@
+select lock from waiting where lock = $1 and state = 1 limit 1
