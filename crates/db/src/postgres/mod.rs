@@ -10,7 +10,7 @@ pub(crate) use connection::PostgresConnection;
 use crate::address::Server;
 use crate::error::{Error, Result};
 use crate::migrate;
-use crate::operation::{Inbox, Lane, Operation};
+use crate::operation::{Inbox, Lane, Operation, panic_text};
 use crate::tx::{Failure, Inner, Tx};
 use crate::wakes::Wakes;
 use crate::{Migration, Options};
@@ -36,7 +36,11 @@ impl PostgresEngine {
         options: &Options,
         wakes: &Arc<Wakes>,
     ) -> Result<PostgresEngine> {
-        let mut first = Some(prepare(server, migrations, options)?);
+        // On a thread of its own: the client cannot be used from within an async runtime.
+        let (mine, wanted, settings) = (server.clone(), migrations.to_vec(), options.clone());
+        let prepared = std::thread::spawn(move || prepare(&mine, &wanted, &settings)).join();
+        let mut first =
+            Some(prepared.unwrap_or_else(|panic| Err(Error::Panic(panic_text(&*panic))))?);
         let inbox = Arc::new(Inbox::new(options.waiting_max));
         let news = Arc::new(News::start(server.clone(), wakes.clone())?);
         let mut threads = Vec::new();

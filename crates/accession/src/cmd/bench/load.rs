@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 const QUEUE: &str = "bench";
 /// Jobs claimed ahead: large, so that a commit carries many.
-const BUFFER: i64 = 1000;
+const BUFFER: i64 = 2000;
 
 pub struct Load {
     db: Db,
