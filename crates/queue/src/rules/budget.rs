@@ -115,6 +115,16 @@ impl Budgets {
     }
 }
 
+/// Waits for claims that look at budgets, and keeps others out until the transaction ends: a job
+/// that starves for what is being freed would otherwise be fed by nobody.
+pub(crate) fn lock(tx: &mut Tx<'_>) -> Result<()> {
+    const LOCK: Statement = statement!("sql/lock_resources", per engine);
+    if tx.engine() == db::Engine::Postgres {
+        tx.query::<(String, i64)>(&LOCK, &[])?;
+    }
+    Ok(())
+}
+
 /// Frees what jobs had reserved, and lets jobs that starved for it try again.
 pub fn release(tx: &mut Tx<'_>, now: Micros, jobs: impl Iterator<Item = i64>) -> Result<()> {
     const FREE: Statement = statement!("sql/free_reservations", per engine);

@@ -140,7 +140,7 @@ pub fn claim(
         wake_due(tx, now, stage)?;
     }
     let mut claiming = Claiming {
-        held: if context.holds { hold::held_names(tx)? } else { Held::default() },
+        held: if context.holds { hold::held_names_locked(tx)? } else { Held::default() },
         breakers: if context.targets { Breakers::load(tx)? } else { Breakers::default() },
         budgets: Budgets::default(),
         journal: Journal::default(),
@@ -254,13 +254,24 @@ impl Claiming<'_> {
     fn take_page(&mut self, tx: &mut Tx<'_>, page: Vec<Candidate>) -> Result<()> {
         let mut good = Vec::with_capacity(page.len());
         for candidate in page {
-            match self.judge(&candidate)? {
+            match self.judge_surely(tx, &candidate)? {
                 Verdict::Take => good.push(candidate),
                 Verdict::NotHere => {}
                 Verdict::Aside(state, what) => self.put_aside(tx, &candidate, state, &what)?,
             }
         }
         self.take(tx, good)
+    }
+
+    /// As [`Self::judge`], again for as long as a target that seemed down has come up meanwhile.
+    fn judge_surely(&mut self, tx: &mut Tx<'_>, candidate: &Candidate) -> Result<Verdict> {
+        loop {
+            match self.judge(candidate)? {
+                Verdict::Aside(State::Blocked, target)
+                    if !self.breakers.confirm_down(tx, &target)? => {}
+                verdict => return Ok(verdict),
+            }
+        }
     }
 
     fn judge(&mut self, candidate: &Candidate) -> Result<Verdict> {
