@@ -5,12 +5,12 @@
 //! update accepts all of them, and a mover turns them into jobs in small steps.
 
 use crate::catalog::Catalog;
-use crate::codes::{BatchState, Status};
+use crate::codes::BatchState;
 use crate::error::{Error, Result};
 use crate::job::NewJob;
 use crate::rules::add;
 use crate::rules::people::hold::{self, Group};
-use crate::rules::people::{Actor, cancel, find};
+use crate::rules::people::{Actor, cancel};
 use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 
 /// What the mover and the reporter listen to.
@@ -156,14 +156,28 @@ pub fn accept(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<Batch> {
     }
     let (total,): (i64,) = tx.one(&ACCEPT, &db::params![batch, now])?;
     if total == 0 {
-        return fail(tx, now, batch, "it is empty; submit it again with something in it");
+        return mark_failed(tx, now, batch, "it is empty; submit it again with something in it");
     }
+    finish_if_done(tx, now, batch)?;
     tx.wake(TOPIC);
     load(tx, batch)
 }
 
 /// A batch whose payload cannot be expanded: failed, and reported all the same.
 pub fn fail(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Batch> {
+    const DROP: Statement = statement!("sql/drop_entries");
+    let found = lock(tx, batch)?;
+    if found.state != BatchState::Pending {
+        return Err(Error::Refused(format!(
+            "batch {batch} is {}; only a pending one can turn out not to be expandable",
+            found.state
+        )));
+    }
+    tx.execute(&DROP, &db::params![batch])?;
+    mark_failed(tx, now, batch, error)
+}
+
+fn mark_failed(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Batch> {
     const FAIL: Statement = statement!("sql/fail_batch");
     tx.execute(&FAIL, &db::params![batch, error, now])?;
     tx.wake(TOPIC);
@@ -258,24 +272,16 @@ pub fn cancel_some(
     }
     let ids: Vec<(i64,)> = tx.query(&OPEN, &db::params![batch, after, limit])?;
     for (id,) in &ids {
-        let job = find(tx, *id)?;
-        match job.status() {
-            Status::Queued | Status::Held | Status::Failed => {
-                cancel::cancel_found(tx, now, catalog, actor, &job)?
-            }
-            Status::Running if !job.cancel_requested => {
-                match cancel::cancel(tx, now, catalog, actor, *id) {
-                    Ok(_) | Err(Error::Refused(_)) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            _ => {}
+        // Refused: it ended or was asked meanwhile, or it can only go forward.
+        match cancel::cancel(tx, now, catalog, actor, *id) {
+            Ok(_) | Err(Error::Refused(_)) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(ids.last().map(|r| r.0))
 }
 
-/// Dropping entries may leave nothing to wait for.
+/// There may be nothing left to wait for.
 fn finish_if_done(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
     const REPORT: Statement = statement!("sql/batch_to_reporting");
     let found = load(tx, batch)?;
@@ -302,7 +308,9 @@ pub fn delete(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
 
 /// Says whether a batch may be deleted.
 pub fn refuse_delete(batch: &Batch) -> Result<()> {
-    let may = batch.held || batch.state == BatchState::Failed;
+    // Cancelling the jobs of a failed batch has it report again.
+    let failed = matches!(batch.state, BatchState::Failed | BatchState::UpdateReporting);
+    let may = batch.held || failed;
     match may && batch.state != BatchState::Deleted {
         true => Ok(()),
         false => Err(Error::Refused(format!(

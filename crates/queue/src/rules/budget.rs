@@ -80,28 +80,31 @@ impl Budgets {
         Fit::Yes
     }
 
-    /// Whether a job that has its reservation already fits into this worker; counted if it does.
-    pub fn take_over(&mut self, needs: &[(String, i64)]) -> bool {
-        let fits = |(name, amount): &(String, i64)| {
+    /// Counts what a job of another worker has reserved as this worker's, if it has room for it.
+    pub fn take_here(&mut self, reserved: &Amounts) -> bool {
+        let full = |(name, amount): (&String, &i64)| {
             let resource = self.resources.get(name);
-            resource.is_none_or(|r| r.here.is_none_or(|here| r.used_here + amount <= here))
+            resource.is_some_and(|r| r.here.is_some_and(|here| r.used_here + amount > here))
         };
-        if !needs.iter().all(fits) {
+        if reserved.iter().any(full) {
             return false;
         }
-        for (name, amount) in needs {
+        for (name, amount) in reserved {
             self.resources.entry(name.clone()).or_default().used_here += amount;
         }
         true
     }
 
-    pub fn give_back(&mut self, job: i64) {
-        for (name, amount) in self.taken.remove(&job).unwrap_or_default() {
-            if let Some(resource) = self.resources.get_mut(&name) {
+    /// Undoes a take; what it was of.
+    pub fn give_back(&mut self, job: i64) -> Amounts {
+        let taken = self.taken.remove(&job).unwrap_or_default();
+        for (name, amount) in &taken {
+            if let Some(resource) = self.resources.get_mut(name) {
                 resource.used -= amount;
                 resource.used_here -= amount;
             }
         }
+        taken
     }
 
     pub fn write(&self, tx: &mut Tx<'_>, worker: i64) -> Result<()> {
@@ -134,7 +137,8 @@ pub fn release(tx: &mut Tx<'_>, now: Micros, jobs: impl Iterator<Item = i64>) ->
     freed.iter().try_for_each(|resource| feed(tx, now, resource))
 }
 
-fn feed(tx: &mut Tx<'_>, now: Micros, resource: &str) -> Result<()> {
+/// Lets jobs that starved for a resource try again.
+pub(crate) fn feed(tx: &mut Tx<'_>, now: Micros, resource: &str) -> Result<()> {
     const STARVED: Statement = statement!("sql/blocked_jobs", per engine);
     let rows: Vec<(i64, i64, String)> =
         tx.query(&STARVED, &db::params![resource, State::Starved, RELEASE_MAX])?;

@@ -6,7 +6,7 @@ use crate::codes::{State, Status};
 use crate::error::{Error, Result};
 use crate::job::{Amounts, Claimed, Lease};
 use crate::rules::breaker::{self, Breakers};
-use crate::rules::budget::{Budgets, Fit};
+use crate::rules::budget::{self, Budgets, Fit};
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::{self, Hopeful};
 use crate::rules::people::hold::{self, Held};
@@ -15,6 +15,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Pages of candidates one claim looks through before it leaves the rest to the next.
 const PAGES_MAX: usize = 16;
+/// Blocked jobs that a claim tries as the probe of a target, in case it may not have the first.
+const PROBES_MAX: i64 = 16;
 /// Rows that one claim makes ready because their time has come.
 const DUE_MAX: i64 = 1000;
 
@@ -36,7 +38,7 @@ pub(crate) struct Context {
     ended: bool,
     pub capacity: Amounts,
     pub workspaces: Vec<String>,
-    pub paused: bool,
+    paused: bool,
     holds: bool,
     targets: bool,
     due: bool,
@@ -132,10 +134,9 @@ pub fn claim(
     request: Request<'_>,
 ) -> Result<Vec<Claimed>> {
     let (pipeline, stage) = catalog.stage(request.stage)?;
-    let context = enter(tx, now, pipeline, stage, request.worker)?;
-    if context.paused || request.limit == 0 {
+    let Some(context) = enter(tx, now, pipeline, stage, request)? else {
         return Ok(Vec::new());
-    }
+    };
     if context.due {
         wake_due(tx, now, stage)?;
     }
@@ -166,26 +167,26 @@ pub fn claim(
     claiming.finish(tx)
 }
 
-/// Lets a worker with a good lease in, and says what it meets.
+/// What a worker whose lease is good finds at a stage; None if nothing is handed out there.
 pub(crate) fn enter(
     tx: &mut Tx<'_>,
     now: Micros,
     pipeline: &Pipeline,
     stage: &Stage,
-    worker: i64,
-) -> Result<Context> {
+    request: Request<'_>,
+) -> Result<Option<Context>> {
     const ENTER: Statement = statement!("sql/enter_claims", per engine);
     const CONTEXT: Statement = statement!("sql/claim_context");
     if tx.engine() == Engine::Postgres {
         // I9: a pause or a hold waits for claims under way, and claims that follow see it.
         tx.query::<()>(&ENTER, &[])?;
     }
-    let params = db::params![worker, stage.id, pipeline.id, now];
-    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(worker))?;
-    match context.ended || context.lease_until < now {
-        true => Err(Error::LeaseLost(worker)),
-        false => Ok(context),
+    let params = db::params![request.worker, stage.id, pipeline.id, now];
+    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(request.worker))?;
+    if context.ended || context.lease_until < now {
+        return Err(Error::LeaseLost(request.worker));
     }
+    Ok((!context.paused && request.limit > 0).then_some(context))
 }
 
 /// Jobs whose time has come: ready, or parked if their lock is taken.
@@ -215,15 +216,16 @@ impl Claiming<'_> {
             if tx.first::<(String,)>(&TURN, &db::params![&target, self.now])?.is_none() {
                 continue;
             }
-            let found: Option<Candidate> =
-                tx.first(&BLOCKED, &db::params![&target, self.stage.id])?;
-            let Some(mut candidate) = found else { continue };
-            candidate.probe = Some(target);
-            match self.judge(&candidate)? {
-                Verdict::Take => self.take(tx, vec![candidate])?,
-                // Or it would be found first, and refused, every time.
-                Verdict::Aside(state, what) => self.put_aside(tx, &candidate, state, &what)?,
-                Verdict::NotHere => {}
+            let params = db::params![&target, self.stage.id, PROBES_MAX];
+            for mut candidate in tx.query::<Candidate>(&BLOCKED, &params)? {
+                let job = candidate.id;
+                candidate.probe = Some(target.clone());
+                if matches!(self.judge(&candidate)?, Verdict::Take) {
+                    self.take(tx, vec![candidate])?;
+                }
+                if self.tokens.contains_key(&job) {
+                    break;
+                }
             }
         }
         Ok(())
@@ -356,18 +358,21 @@ impl Claiming<'_> {
         self.leave_waiting(tx, &got)?;
         self.mark_overtaken(tx, &good, &got)?;
         let mut lost = Vec::new();
+        let mut given_back = BTreeSet::new();
         for (candidate, token) in good.into_iter().zip(tokens) {
             if got.contains(&candidate.id) {
                 self.note_taken(tx, &candidate, token)?;
                 self.tokens.insert(candidate.id, token);
                 self.taken.push(candidate);
             } else {
-                self.budgets.give_back(candidate.id);
+                given_back.extend(self.budgets.give_back(candidate.id).into_keys());
                 self.started.remove(&candidate.id);
                 lost.push(Hopeful { id: candidate.id, stage: self.stage.id, lock: candidate.lock });
             }
         }
-        line::make_ready(tx, self.now, &lost)
+        line::make_ready(tx, self.now, &lost)?;
+        // Others may have been put aside for want of what the losers had taken.
+        given_back.iter().try_for_each(|resource| budget::feed(tx, self.now, resource))
     }
 
     fn leave_waiting(&self, tx: &mut Tx<'_>, got: &HashSet<i64>) -> Result<()> {

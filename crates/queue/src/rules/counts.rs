@@ -61,6 +61,11 @@ impl Counts {
                 Some((0, BatchState::Processing)) => BatchState::Reporting,
                 // Re-run jobs of a failed batch have all finished.
                 Some((0, BatchState::Failed)) => BatchState::UpdateReporting,
+                // Its report waited for them.
+                Some((0, BatchState::Reporting | BatchState::UpdateReporting)) => {
+                    tx.wake(crate::rules::batch::TOPIC);
+                    continue;
+                }
                 _ => continue,
             };
             tx.execute(&REPORT, &db::params![batch, next, now])?;

@@ -2,6 +2,7 @@
 
 use crate::catalog::{Catalog, Pipeline, PipelineSettings, StageSettings};
 use crate::error::{Error, Result};
+use crate::rules::budget;
 use crate::rules::people::retry::Filter;
 use crate::rules::people::{Actor, cancel};
 use db::{Micros, Statement, Tx, statement};
@@ -198,6 +199,11 @@ pub fn set(
         check_stage(&stage.settings)?;
         tx.execute(&STAGE, &db::params![stage.id, &serde_json::json!(stage.settings).to_string()])?;
         tx.wake(stage.id);
+    }
+    let now = tx.now();
+    for resource in changes.iter().filter_map(|(name, _)| name.strip_prefix("needs.")) {
+        // Jobs that starved for it may need less of it now.
+        budget::feed(tx, now, resource)?;
     }
     tx.wake(TOPIC);
     Ok(pipeline)

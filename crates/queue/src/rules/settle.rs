@@ -110,32 +110,35 @@ fn settle_plain(
         .map(|(_, item)| db::params![&item.lease.lock, item.lease.job, item.lease.token])
         .collect();
     // Only rows at a last stage are released here; the others are moved on one by one.
-    let mut released: HashMap<i64, (i64, Option<String>)> = HashMap::new();
-    for (id, stage, probe) in tx.each::<(i64, i64, Option<String>), 3>(
+    let mut released: HashMap<(i64, i64), (i64, Option<String>)> = HashMap::new();
+    for (id, token, stage, probe) in tx.each::<(i64, i64, i64, Option<String>), 3>(
         &RELEASE,
         &db::params![worker, last_stages.as_str()],
         &rows,
     )? {
-        released.insert(id, (stage, probe));
+        released.insert((id, token), (stage, probe));
     }
     let mut ended = Vec::with_capacity(released.len());
     let mut failing: Vec<(i64, i64)> = Vec::new();
     for (index, item) in plain {
-        let Some((stage, probe)) = released.get(&item.lease.job) else { continue };
-        let (pipeline, _) = work.catalog.stage(*stage)?;
+        // I4: a lease ends once, whatever else of its job is in the same call.
+        let Some((stage, probe)) = released.remove(&(item.lease.job, item.lease.token)) else {
+            continue;
+        };
+        let (pipeline, _) = work.catalog.stage(stage)?;
         let why = match &item.outcome {
             Outcome::Skip(why) => Some(why.clone()),
             Outcome::Success(handover) => handover.note.clone(),
             _ => None,
         };
-        ended.push((item.lease.job, *stage, work.who.clone(), why.clone()));
+        ended.push((item.lease.job, stage, work.who.clone(), why.clone()));
         let event = Event::new(item.lease.job, work.now, &work.who, "succeeded")
-            .from(*stage, Status::Running)
-            .to(*stage, Status::Succeeded)
+            .from(stage, Status::Running)
+            .to(stage, Status::Succeeded)
             .token(item.lease.token);
         work.journal.note(pipeline, Weight::Step, event.because(why));
         work.counts.moved(item.lease.batch, Some(Status::Running), Status::Succeeded);
-        work.minutes.entry(*stage).or_default().0 += 1;
+        work.minutes.entry(stage).or_default().0 += 1;
         work.freed.insert(item.lease.lock.clone());
         failing.push((item.lease.job, pipeline.id));
         breaker::succeeded(tx, work, item.lease.job, probe.as_deref())?;
@@ -210,7 +213,10 @@ fn settle_one(
         }
         Outcome::Permanent(error) => {
             work.minutes.entry(stage.id).or_default().1 += 1;
-            count_attempt(tx, item.lease.job, stage)?;
+            if run.probe.is_none() {
+                // A probe counts no attempt, however it ends.
+                count_attempt(tx, item.lease.job, stage)?;
+            }
             breaker::probe_over(tx, work, &run, None)?;
             let verdict = Verdict {
                 error,

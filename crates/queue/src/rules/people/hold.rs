@@ -21,6 +21,13 @@ impl Held {
         self.batches.is_empty() && self.collections.is_empty()
     }
 
+    fn has(&self, group: Group<'_>) -> bool {
+        match group {
+            Group::Batch(id) => self.batches.contains(&id.to_string()),
+            Group::Collection(name) => self.collections.contains(name),
+        }
+    }
+
     /// What holds a job that has not begun.
     pub fn of(&self, batch: Option<i64>, collection: Option<&str>) -> Option<&'static str> {
         if batch.is_some_and(|b| self.batches.contains(&b.to_string())) {
@@ -176,7 +183,7 @@ pub fn release_group(tx: &mut Tx<'_>, group: Group<'_>) -> Result<()> {
 type Row = (i64, i64, String, Micros);
 
 /// Turns up to `limit` not yet begun jobs of a held group after job `after` to held; the last one,
-/// or None when there are no more.
+/// or None when there are no more, or when the group was released meanwhile.
 pub fn flip_held(
     tx: &mut Tx<'_>,
     now: Micros,
@@ -187,6 +194,9 @@ pub fn flip_held(
     limit: i64,
 ) -> Result<Option<i64>> {
     const ASIDE: Statement = statement!("sql/put_aside");
+    if !held_names(tx)?.has(group) {
+        return Ok(None);
+    }
     let rows = members(tx, group, after, limit, false)?;
     let kind = group.parts().0;
     for (id, stage, ..) in &rows {
@@ -219,11 +229,14 @@ pub fn flip_released(
     after: i64,
     limit: i64,
 ) -> Result<Option<i64>> {
+    const ASIDE: Statement = statement!("sql/put_aside");
     let rows = members(tx, group, after, limit, true)?;
     let held = held_names(tx)?;
     for row in &rows {
         let whole = super::look(tx, row.0)?;
-        if held.of(whole.batch, whole.collection.as_deref()).is_some() {
+        if let Some(by) = held.of(whole.batch, whole.collection.as_deref()) {
+            // Named by what holds it now, so that the release of that finds it.
+            tx.execute(&ASIDE, &db::params![row.0, State::Held, by, now])?;
             continue;
         }
         let_go(tx, now, std::slice::from_ref(row))?;
@@ -251,6 +264,9 @@ pub fn keep_held(
     limit: i64,
 ) -> Result<Option<i64>> {
     const ASIDE: Statement = statement!("sql/put_aside");
+    if held_names(tx)?.has(group) {
+        return Ok(None);
+    }
     let rows = members(tx, group, after, limit, true)?;
     for row in &rows {
         tx.execute(&ASIDE, &db::params![row.0, State::Held, "job", now])?;

@@ -204,6 +204,11 @@ fn send_back(
     count(tx, found.id, stage)?;
     tx.execute(&BACK, &db::params![found.id, stage.id, now])?;
     tx.execute(&BACK_LOCK, &db::params![&found.lock, found.id, stage.id])?;
+    if matches!(found.waiting, Some(State::Blocked | State::Starved)) {
+        // What it lacked in the later stage it may not need in this one.
+        let hopeful = Hopeful { id: found.id, stage: stage.id, lock: found.lock.clone() };
+        line::make_ready(tx, now, &[hopeful])?;
+    }
     let mut journal = Journal::default();
     let event = Event::new(found.id, now, actor.who, "requeued")
         .from(current.id, found.status())

@@ -39,6 +39,30 @@ pub fn retry(
     after: i64,
     limit: i64,
 ) -> Result<Retried> {
+    if !dry_run {
+        return retry_chunk(tx, now, catalog, actor, filter, after, limit);
+    }
+    // A dry run is a real one that is undone, so it cannot say anything else.
+    let mut done = Retried::default();
+    let undone: Result<()> = tx.savepoint(|tx| {
+        done = retry_chunk(tx, now, catalog, actor, filter, after, limit)?;
+        Err(Error::Refused("it was a dry run".to_string()))
+    });
+    match undone {
+        Ok(()) | Err(Error::Refused(_)) => Ok(done),
+        Err(error) => Err(error),
+    }
+}
+
+fn retry_chunk(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    actor: Actor<'_>,
+    filter: &Filter,
+    after: i64,
+    limit: i64,
+) -> Result<Retried> {
     const FAILED: Statement = statement!("sql/failed_jobs");
     let rows: Vec<(i64, i64, bool)> = tx.query(
         &FAILED,
@@ -59,23 +83,15 @@ pub fn retry(
     for (job, newest, recoverable) in rows {
         if newest != job {
             done.superseded += 1;
-            if !dry_run {
-                let found = find(tx, job)?;
-                let why = format!("superseded by job {newest}, which is retried");
-                cancel::cancel_found(
-                    tx,
-                    now,
-                    catalog,
-                    Actor { who: actor.who, reason: &why },
-                    &found,
-                )?;
-            }
+            let found = find(tx, job)?;
+            let why = format!("superseded by job {newest}, which is retried");
+            let actor = Actor { who: actor.who, reason: &why };
+            cancel::cancel_found(tx, now, catalog, actor, &found)?;
         } else if !recoverable {
             done.refused += 1;
-        } else if dry_run {
-            done.requeued += 1;
         } else {
-            match requeue(tx, now, catalog, actor, job, None) {
+            // One that is refused is left as it was, and the others go on.
+            match tx.savepoint(|tx| requeue(tx, now, catalog, actor, job, None)) {
                 Ok(_) => done.requeued += 1,
                 Err(Error::Refused(_)) => done.refused += 1,
                 Err(error) => return Err(error),
