@@ -87,7 +87,10 @@ impl Error {
             "23502" | "23503" | "23514" => Error::Constraint(text),
             "53100" => Error::NoSpace(context.to_string()),
             "25006" => Error::ReadOnly(context.to_string()),
-            "57P01" | "57P02" | "57P03" | "53300" => Error::Unavailable(context.to_string(), text),
+            // Also a session that was ended because it, or its transaction, was idle for too long.
+            "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" => {
+                Error::Unavailable(context.to_string(), text)
+            }
             code if code.starts_with("08") => Error::Unavailable(context.to_string(), text),
             "28000" | "28P01" | "3D000" => Error::CannotOpen(context.to_string(), text),
             code => Error::Other(context.to_string(), format!("{text} ({code})")),

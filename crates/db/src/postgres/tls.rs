@@ -2,11 +2,12 @@
 
 use crate::address::{Server, Tls};
 use crate::error::{Error, Result};
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
@@ -29,8 +30,13 @@ pub(super) fn connector(server: &Server) -> Result<Option<MakeRustlsConnect>> {
         }
         _ => None,
     };
+    let trusted = match chain.is_some() {
+        true => certificates(server).map_err(wrong)?,
+        false => Vec::new(),
+    };
     let verifier = Arc::new(Verifier {
         chain,
+        trusted,
         names: server.tls == Tls::VerifyFull,
         provider: provider.clone(),
     });
@@ -49,20 +55,26 @@ fn roots(server: &Server) -> Result<RootCertStore, String> {
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return Ok(store);
     };
-    let shown = path.display();
-    let certificates =
-        CertificateDer::pem_file_iter(path).map_err(|e| format!("sslrootcert {shown}: {e}"))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|e| format!("sslrootcert {shown}: {e}"))?;
-        store.add(certificate).map_err(|e| format!("sslrootcert {shown}: {e}"))?;
+    for certificate in certificates(server)? {
+        store.add(certificate).map_err(|e| format!("sslrootcert {}: {e}", path.display()))?;
     }
     Ok(store)
+}
+
+/// The certificates of `sslrootcert`.
+fn certificates(server: &Server) -> Result<Vec<CertificateDer<'static>>, String> {
+    let Some(path) = &server.root_certificate else { return Ok(Vec::new()) };
+    let wrong = |e| format!("sslrootcert {}: {e}", path.display());
+    let found = CertificateDer::pem_file_iter(path).map_err(wrong)?;
+    found.map(|certificate| certificate.map_err(wrong)).collect()
 }
 
 /// Verifies as much as `sslmode` asks for: nothing but the handshake, the chain, or chain and name.
 #[derive(Debug)]
 struct Verifier {
     chain: Option<Arc<WebPkiServerVerifier>>,
+    /// What `sslrootcert` names.
+    trusted: Vec<CertificateDer<'static>>,
     names: bool,
     provider: Arc<CryptoProvider>,
 }
@@ -83,6 +95,16 @@ impl ServerCertVerifier for Verifier {
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.names => Ok(ServerCertVerified::assertion()),
+            // A self-signed certificate is often marked as an authority's, which nothing else about
+            // it contradicts once its dates were found good. libpq takes it where it is named itself.
+            Err(rustls::Error::InvalidCertificate(CertificateError::Other(_)))
+                if self.trusted.iter().any(|t| t == certificate) =>
+            {
+                if self.names {
+                    verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+                }
+                Ok(ServerCertVerified::assertion())
+            }
             verdict => verdict,
         }
     }

@@ -9,6 +9,7 @@ use crate::sqlite::{Bell, SqliteConnection};
 use crate::tx::{Inner, Tx};
 use crate::wakes::Wakes;
 use crate::{Migration, Options};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -106,6 +107,10 @@ impl Writer {
                     self.run_again(&mut done, &mut failed);
                 }
             }
+            if self.connection.outside_transaction() {
+                // No new transaction could be begun. A savepoint outside one would be one.
+                break;
+            }
             let full = opened.elapsed() > GROUP_TIME || done.len() + failed.len() >= GROUP_LENGTH;
             next = if full { None } else { inbox.take_now() };
         }
@@ -149,12 +154,15 @@ impl Writer {
                 }
                 return;
             }
-            for mut one in std::mem::take(done) {
+            let mut rest = VecDeque::from(std::mem::take(done));
+            while let Some(mut one) = rest.pop_front() {
                 match self.run_one(&mut *one.operation) {
                     Ok(wakes) => done.push(Done { operation: one.operation, wakes }),
                     Err(verdict) => failed.push(Failed { operation: one.operation, verdict }),
                 }
                 if self.connection.outside_transaction() {
+                    // Those not reached wait for the next round with those that are lost again.
+                    done.extend(rest);
                     break;
                 }
             }

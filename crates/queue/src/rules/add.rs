@@ -261,7 +261,7 @@ pub(crate) fn lines(names: &[String]) -> Option<String> {
 
 /// Adding to a held batch or collection is accepted, as held.
 fn hold_back(tx: &mut Tx<'_>, drafts: &mut [Draft<'_>]) -> Result<()> {
-    let held = hold::held_names(tx)?;
+    let held = hold::held_names_locked(tx)?;
     for draft in drafts.iter_mut().filter(|_| !held.is_empty()) {
         if let Some(by) = held.of(draft.job.batch, draft.job.collection.as_deref()) {
             draft.state = State::Held;

@@ -7,7 +7,7 @@ use crate::rules::line::{self, Hopeful};
 use crate::rules::running::Run;
 use crate::rules::settle::Work;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub const ERRORS_TO_OPEN: i64 = 5;
 pub const PROBE_WAIT_FIRST: Micros = 10_000_000;
@@ -46,11 +46,13 @@ impl FromRow for Target {
 #[derive(Default)]
 pub struct Breakers {
     targets: BTreeMap<String, Target>,
+    confirmed: BTreeSet<String>,
 }
 
 impl Breakers {
     pub fn load(tx: &mut Tx<'_>) -> Result<Breakers> {
-        Ok(Breakers { targets: all(tx)?.into_iter().map(|t| (t.name.clone(), t)).collect() })
+        let targets = all(tx)?.into_iter().map(|t| (t.name.clone(), t)).collect();
+        Ok(Breakers { targets, confirmed: BTreeSet::new() })
     }
 
     /// The first of a job's targets that is down.
@@ -60,6 +62,21 @@ impl Breakers {
             .filter_map(|name| self.targets.get(name))
             .find(|t| t.opened_at.is_some())
             .map(|t| t.name.clone())
+    }
+
+    /// True if the target is down, and stays so until the transaction ends: a job that is put aside
+    /// for it would otherwise be forgotten when it comes up.
+    pub fn confirm_down(&mut self, tx: &mut Tx<'_>, name: &str) -> Result<bool> {
+        const DOWN: Statement = statement!("sql/target_down", per engine);
+        if self.confirmed.contains(name) {
+            return Ok(true);
+        }
+        if tx.first::<(String,)>(&DOWN, &db::params![name])?.is_some() {
+            self.confirmed.insert(name.to_string());
+            return Ok(true);
+        }
+        self.targets.remove(name);
+        Ok(false)
     }
 
     /// A job of this claim looks after the target.

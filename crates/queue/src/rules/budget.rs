@@ -80,16 +80,16 @@ impl Budgets {
         Fit::Yes
     }
 
-    /// Whether a job that has its reservation already fits into this worker; counted if it does.
-    pub fn take_over(&mut self, needs: &[(String, i64)]) -> bool {
-        let fits = |(name, amount): &(String, i64)| {
+    /// Counts what a job of another worker has reserved as this worker's, if it has room for it.
+    pub fn take_here(&mut self, reserved: &Amounts) -> bool {
+        let full = |(name, amount): (&String, &i64)| {
             let resource = self.resources.get(name);
-            resource.is_none_or(|r| r.here.is_none_or(|here| r.used_here + amount <= here))
+            resource.is_some_and(|r| r.here.is_some_and(|here| r.used_here + amount > here))
         };
-        if !needs.iter().all(fits) {
+        if reserved.iter().any(full) {
             return false;
         }
-        for (name, amount) in needs {
+        for (name, amount) in reserved {
             self.resources.entry(name.clone()).or_default().used_here += amount;
         }
         true
@@ -116,6 +116,16 @@ impl Budgets {
         }
         Ok(())
     }
+}
+
+/// Waits for claims that look at budgets, and keeps others out until the transaction ends: a job
+/// that starves for what is being freed would otherwise be fed by nobody.
+pub(crate) fn lock(tx: &mut Tx<'_>) -> Result<()> {
+    const LOCK: Statement = statement!("sql/lock_resources", per engine);
+    if tx.engine() == db::Engine::Postgres {
+        tx.query::<(String, i64)>(&LOCK, &[])?;
+    }
+    Ok(())
 }
 
 /// Frees what jobs had reserved, and lets jobs that starved for it try again.

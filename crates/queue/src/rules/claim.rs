@@ -38,7 +38,7 @@ pub(crate) struct Context {
     ended: bool,
     pub capacity: Amounts,
     pub workspaces: Vec<String>,
-    pub paused: bool,
+    paused: bool,
     holds: bool,
     targets: bool,
     due: bool,
@@ -134,15 +134,14 @@ pub fn claim(
     request: Request<'_>,
 ) -> Result<Vec<Claimed>> {
     let (pipeline, stage) = catalog.stage(request.stage)?;
-    let context = enter(tx, now, pipeline, stage, request.worker)?;
-    if context.paused || request.limit == 0 {
+    let Some(context) = enter(tx, now, pipeline, stage, request)? else {
         return Ok(Vec::new());
     };
     if context.due {
         wake_due(tx, now, stage)?;
     }
     let mut claiming = Claiming {
-        held: if context.holds { hold::held_names(tx)? } else { Held::default() },
+        held: if context.holds { hold::held_names_locked(tx)? } else { Held::default() },
         breakers: if context.targets { Breakers::load(tx)? } else { Breakers::default() },
         budgets: Budgets::default(),
         journal: Journal::default(),
@@ -168,26 +167,26 @@ pub fn claim(
     claiming.finish(tx)
 }
 
-/// Lets a worker with a good lease in, and says what it meets.
+/// What a worker whose lease is good finds at a stage; None if nothing is handed out there.
 pub(crate) fn enter(
     tx: &mut Tx<'_>,
     now: Micros,
     pipeline: &Pipeline,
     stage: &Stage,
-    worker: i64,
-) -> Result<Context> {
+    request: Request<'_>,
+) -> Result<Option<Context>> {
     const ENTER: Statement = statement!("sql/enter_claims", per engine);
     const CONTEXT: Statement = statement!("sql/claim_context");
     if tx.engine() == Engine::Postgres {
         // I9: a pause or a hold waits for claims under way, and claims that follow see it.
         tx.query::<()>(&ENTER, &[])?;
     }
-    let params = db::params![worker, stage.id, pipeline.id, now];
-    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(worker))?;
-    match context.ended || context.lease_until < now {
-        true => Err(Error::LeaseLost(worker)),
-        false => Ok(context),
+    let params = db::params![request.worker, stage.id, pipeline.id, now];
+    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(request.worker))?;
+    if context.ended || context.lease_until < now {
+        return Err(Error::LeaseLost(request.worker));
     }
+    Ok((!context.paused && request.limit > 0).then_some(context))
 }
 
 /// Jobs whose time has come: ready, or parked if their lock is taken.
@@ -221,11 +220,8 @@ impl Claiming<'_> {
             for mut candidate in tx.query::<Candidate>(&BLOCKED, &params)? {
                 let job = candidate.id;
                 candidate.probe = Some(target.clone());
-                match self.judge(&candidate)? {
-                    Verdict::Take => self.take(tx, vec![candidate])?,
-                    // Or it would be found first, and refused, every time.
-                    Verdict::Aside(state, what) => self.put_aside(tx, &candidate, state, &what)?,
-                    Verdict::NotHere => {}
+                if matches!(self.judge(&candidate)?, Verdict::Take) {
+                    self.take(tx, vec![candidate])?;
                 }
                 if self.tokens.contains_key(&job) {
                     break;
@@ -260,13 +256,24 @@ impl Claiming<'_> {
     fn take_page(&mut self, tx: &mut Tx<'_>, page: Vec<Candidate>) -> Result<()> {
         let mut good = Vec::with_capacity(page.len());
         for candidate in page {
-            match self.judge(&candidate)? {
+            match self.judge_surely(tx, &candidate)? {
                 Verdict::Take => good.push(candidate),
                 Verdict::NotHere => {}
                 Verdict::Aside(state, what) => self.put_aside(tx, &candidate, state, &what)?,
             }
         }
         self.take(tx, good)
+    }
+
+    /// As [`Self::judge`], again for as long as a target that seemed down has come up meanwhile.
+    fn judge_surely(&mut self, tx: &mut Tx<'_>, candidate: &Candidate) -> Result<Verdict> {
+        loop {
+            match self.judge(candidate)? {
+                Verdict::Aside(State::Blocked, target)
+                    if !self.breakers.confirm_down(tx, &target)? => {}
+                verdict => return Ok(verdict),
+            }
+        }
     }
 
     fn judge(&mut self, candidate: &Candidate) -> Result<Verdict> {

@@ -1,14 +1,12 @@
 //! Leases: a worker's right to all it holds, until a time. The lease is on the worker's row, so
 //! that renewing it is one row however many jobs it runs.
 
-use crate::catalog::{Catalog, Pipeline, Stage};
-use crate::codes::Status;
+use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::job::{Amounts, Claimed, Lease};
 use crate::rules::budget::Budgets;
 use crate::rules::claim::{self, Request};
 use crate::rules::counts::Counts;
-use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::running;
 use crate::rules::settle::Work;
 use db::{Engine, FromRow, Micros, Row, Statement, Tx, statement};
@@ -166,6 +164,9 @@ fn end(
     work.end(tx, worker)
 }
 
+/// Batch, collection, targets, work space and priority of a job.
+type Record = (Option<i64>, Option<String>, Option<String>, Option<String>, i64);
+
 /// For a worker with nothing to do: takes jobs that lie in another's buffer. Safe, because starting
 /// is a write that needs the token they had there. What a claim would skip is skipped here too: a
 /// paused stage, a work space out of reach, more than the worker has.
@@ -176,95 +177,60 @@ pub fn take_over(
     request: Request<'_>,
 ) -> Result<Vec<Claimed>> {
     const IDLE: Statement = statement!("sql/idle_claims", per engine);
-    const RESERVED: Statement = statement!("sql/job_reservations");
+    const TAKE: Statement = statement!("sql/take_over");
+    const DETAILS: Statement = statement!("sql/claimed_details", per engine);
     const RECORD: Statement = statement!("sql/job_record");
+    const RESERVED: Statement = statement!("sql/job_reservations");
+    const MOVE: Statement = statement!("sql/move_reservations");
     let (pipeline, stage) = catalog.stage(request.stage)?;
-    let context = claim::enter(tx, now, pipeline, stage, request.worker)?;
-    if context.paused || request.limit == 0 {
+    let Some(context) = claim::enter(tx, now, pipeline, stage, request)? else {
         return Ok(Vec::new());
-    }
+    };
     let mut budgets = Budgets::load(tx, request.worker, &context.capacity)?;
     let limit = i64::try_from(request.limit).unwrap_or(i64::MAX);
     let idle: Vec<(i64, String)> =
         tx.query(&IDLE, &db::params![stage.id, request.worker, now - IDLE_CLAIM, limit])?;
-    let (mut claimed, mut journal) = (Vec::new(), Journal::default());
-    for (job, lock) in idle {
-        let record: Record = tx.one(&RECORD, &db::params![job])?;
-        let reserved: Vec<(String, i64)> = tx.query(&RESERVED, &db::params![job])?;
-        let reached = record.workspace.as_ref().is_none_or(|w| context.workspaces.contains(w));
-        if !reached || !budgets.take_over(&reserved) {
+    let tokens = tx.next_ids("tokens", idle.len())?;
+    let mut claimed = Vec::new();
+    for ((job, lock), token) in idle.into_iter().zip(tokens) {
+        let reserved: Amounts = tx.query(&RESERVED, &db::params![job])?.into_iter().collect();
+        let workspace = tx.one::<Record>(&RECORD, &db::params![job])?.3;
+        let reached = workspace.is_none_or(|w| context.workspaces.contains(&w));
+        if !reached || !budgets.take_here(&reserved) {
             continue;
         }
-        let taken = take(tx, now, request, pipeline, stage, (job, lock), record)?;
-        let event = Event::new(job, now, request.who, "taken over")
-            .from(stage.id, Status::Running)
-            .to(stage.id, Status::Running)
-            .token(taken.lease.token);
-        journal.note(pipeline, Weight::Step, event.why("it lay in another worker's buffer"));
-        claimed.push(taken);
+        tx.execute(&MOVE, &db::params![job, request.worker])?;
+        tx.execute(&TAKE, &db::params![&lock, job, request.worker, token, now])?;
+        let rows: Vec<(i64, String, Option<Vec<u8>>, Micros, i64)> =
+            tx.each(&DETAILS, &db::params![stage.id], &[db::params![job]])?;
+        let (batch, collection, targets, workspace, priority): Record =
+            tx.one(&RECORD, &db::params![job])?;
+        for (_, subject, payload, added_at, attempts) in rows {
+            claimed.push(Claimed {
+                lease: Lease {
+                    job,
+                    lock: lock.clone(),
+                    token,
+                    batch,
+                    stage: stage.id,
+                    probe: false,
+                },
+                pipeline: pipeline.id,
+                stage: stage.id,
+                subject,
+                payload,
+                collection: collection.clone(),
+                targets: targets
+                    .as_deref()
+                    .map(|t| t.lines().map(str::to_string).collect())
+                    .unwrap_or_default(),
+                workspace: workspace.clone(),
+                priority,
+                added_at,
+                attempt: attempts + 1,
+                started: true,
+            });
+        }
     }
-    journal.write(tx)?;
     Ok(claimed)
-}
-
-/// What the job's record says that a claim tells its worker.
-struct Record {
-    batch: Option<i64>,
-    collection: Option<String>,
-    targets: Option<String>,
-    workspace: Option<String>,
-    priority: i64,
-}
-
-impl FromRow for Record {
-    fn from_row(row: &Row<'_>) -> db::Result<Record> {
-        Ok(Record {
-            batch: row.get(0)?,
-            collection: row.get(1)?,
-            targets: row.get(2)?,
-            workspace: row.get(3)?,
-            priority: row.get(4)?,
-        })
-    }
-}
-
-/// Gives a job of another's buffer a new token and a new worker, and what it had reserved with it.
-fn take(
-    tx: &mut Tx<'_>,
-    now: Micros,
-    request: Request<'_>,
-    pipeline: &Pipeline,
-    stage: &Stage,
-    (job, lock): (i64, String),
-    record: Record,
-) -> Result<Claimed> {
-    const TAKE: Statement = statement!("sql/take_over");
-    const MOVE: Statement = statement!("sql/move_reservations");
-    const DETAILS: Statement = statement!("sql/claimed_details", per engine);
-    let token = tx.next_ids("tokens", 1)?[0];
-    tx.execute(&TAKE, &db::params![&lock, job, request.worker, token, now])?;
-    tx.execute(&MOVE, &db::params![job, request.worker])?;
-    let details: Vec<(i64, String, Option<Vec<u8>>, Micros, i64)> =
-        tx.each(&DETAILS, &db::params![stage.id], &[db::params![job]])?;
-    let (_, subject, payload, added_at, attempts) = details
-        .into_iter()
-        .next()
-        .ok_or_else(|| Error::unknown("job", job, "its record is gone; restore a backup"))?;
-    Ok(Claimed {
-        lease: Lease { job, lock, token, batch: record.batch, stage: stage.id, probe: false },
-        pipeline: pipeline.id,
-        stage: stage.id,
-        subject,
-        payload,
-        collection: record.collection,
-        targets: record
-            .targets
-            .map(|t| t.lines().map(str::to_string).collect())
-            .unwrap_or_default(),
-        workspace: record.workspace,
-        priority: record.priority,
-        added_at,
-        attempt: attempts + 1,
-        started: true,
-    })
 }

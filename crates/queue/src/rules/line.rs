@@ -82,18 +82,32 @@ pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Hopeful]) -> Result<()> 
 }
 
 /// Lets the first parked job of each freed lock through.
+///
+/// On PostgreSQL the first of the line is locked before it is decided about, waiting for whoever
+/// has it: two transactions that each take a row out of one line would otherwise both leave the
+/// next one to the other, or promote a row that is just being cancelled.
 pub fn promote(tx: &mut Tx<'_>, now: Micros, locks: &BTreeSet<String>) -> Result<()> {
     const PROMOTE: Statement = statement!("sql/promote", per engine);
-    const PARKED: Statement = statement!("sql/any_parked", per engine);
-    let mut rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::Text(lock)]).collect();
-    // Most freed locks have nobody behind them; where statements are cheap, a look saves a write.
-    let parked: Vec<(String,)>;
+    const PARKED: Statement = statement!("sql/any_parked");
+    const STATE: Statement = statement!("sql/set_state", per engine);
+    let rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::Text(lock)]).collect();
     if tx.engine() == Engine::Sqlite {
-        parked = tx.each(&PARKED, &[], &rows)?;
-        rows = parked.iter().map(|(lock,)| [Value::from(lock)]).collect();
+        // Most freed locks have nobody behind them, and a look is cheaper than an update.
+        let parked: Vec<(String,)> = tx.each(&PARKED, &[], &rows)?;
+        let rows: Vec<[Value<'_>; 1]> = parked.iter().map(|(lock,)| [Value::from(lock)]).collect();
+        for (stage,) in tx.each::<(i64,), 1>(&PROMOTE, &[Value::Int(now)], &rows)? {
+            tx.wake(stage);
+        }
+        return Ok(());
     }
-    for (stage,) in tx.each::<(i64,), 1>(&PROMOTE, &[Value::Int(now)], &rows)? {
+    let mut promoted: Vec<[Value<'_>; 2]> = Vec::new();
+    for (id, stage, state) in tx.each::<(i64, i64, State), 1>(&PROMOTE, &[], &rows)? {
+        // One that is ready already is woken for: a claim may have passed over it while it was locked.
         tx.wake(stage);
+        if state == State::Parked {
+            promoted.push([Value::Int(id), Value::from(State::Ready)]);
+        }
     }
+    tx.each::<(), 2>(&STATE, &[Value::Int(now)], &promoted)?;
     Ok(())
 }

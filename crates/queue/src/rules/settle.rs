@@ -39,6 +39,9 @@ impl<'c> Work<'c> {
     ) -> Result<Work<'c>> {
         const CONTEXT: Statement = statement!("sql/settle_context");
         let (targets, failures, reservations): (bool, bool, bool) = tx.one(&CONTEXT, &[])?;
+        if reservations {
+            budget::lock(tx)?;
+        }
         Ok(Work {
             now,
             catalog,

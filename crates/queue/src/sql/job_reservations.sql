@@ -1,1 +1,1 @@
-select resource, amount from reservations where job = $1 order by resource
+select resource, amount from reservations where job = $1

@@ -1,8 +1,8 @@
-update waiting set state = 0, since = $1
-where id in (
-    select (select w.id from waiting w where w.lock = f.lock and w.state = 1 order by w.id limit 1)
-    from unnest($2::text[]) as f (lock)
-    where not exists (select 1 from waiting w where w.lock = f.lock and w.state = 0)
-      and not exists (select 1 from started s where s.lock = f.lock))
-  and state = 1
-returning stage
+-- The first of each line, locked: after a wait the row is looked at again, and the next one taken if
+-- it is gone. Who owns the lock promotes when he gives it up.
+select w.id, w.stage, w.state
+from unnest($1::text[]) as f (lock),
+  lateral (
+    select id, stage, state from waiting where lock = f.lock and state in (0, 1) order by state, id limit 1 for update
+  ) as w
+where not exists (select 1 from started s where s.lock = f.lock)

@@ -8,7 +8,10 @@ mod support;
 
 mod adding;
 mod batches;
+mod breakers;
 mod claiming;
 mod finishing;
 mod leases;
+mod people;
 mod seed_000;
+mod seed_002_003;

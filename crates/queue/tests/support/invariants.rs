@@ -1,6 +1,7 @@
 //! The contract as queries that must find nothing, whatever was done before.
 
 use super::World;
+use db::{Statement, Tx};
 
 const NOTHING: &[(&str, &str)] = &[
     (
@@ -82,19 +83,20 @@ const NOTHING: &[(&str, &str)] = &[
 ];
 
 /// What is wrong, one line each.
-pub fn violations(world: &World) -> Vec<String> {
+pub fn violations(tx: &mut Tx<'_>) -> db::Result<Vec<String>> {
     let mut wrong = Vec::new();
     for (rule, sql) in NOTHING {
-        let found: Vec<(i64,)> = world.rows(sql);
+        let statement = Statement { name: sql, sqlite: sql, postgres: sql };
+        let found: Vec<(i64,)> = tx.query(&statement, &[])?;
         if !found.is_empty() {
             let ids: Vec<i64> = found.into_iter().map(|r| r.0).collect();
             wrong.push(format!("{rule}: {ids:?}"));
         }
     }
-    wrong
+    Ok(wrong)
 }
 
 pub fn check(world: &World) {
-    let wrong = violations(world);
+    let wrong = world.db.write_blocking(violations).unwrap();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -6,7 +6,7 @@ pub mod invariants;
 pub mod server;
 pub mod worker;
 
-use db::{Address, Clock, Db, FromRow, Micros, Options, Statement, Tx, Value};
+use db::{Address, Clock, Db, FromRow, Micros, Options, Statement, Step, Tx, Value};
 use queue::rules::add;
 use queue::rules::people::{self, Actor, Whole};
 use queue::rules::pipelines::{self, PipelineSpec};
@@ -24,12 +24,12 @@ pub struct World {
     pub db: Db,
     pub clock: Clock,
     pub address: Address,
-    _place: Place,
+    place: Place,
 }
 
 enum Place {
-    Directory(#[allow(dead_code)] tempfile::TempDir),
-    Database(#[allow(dead_code)] server::FreshDatabase),
+    Directory(tempfile::TempDir),
+    Database(server::FreshDatabase),
 }
 
 impl World {
@@ -37,22 +37,22 @@ impl World {
     pub fn sqlite() -> World {
         let directory = tempfile::tempdir().unwrap();
         let address = Address::sqlite(directory.path().join("queue.db"));
-        World::open(address, Place::Directory(directory), 1)
+        World::open(address, Place::Directory(directory), 1, None)
     }
 
     /// A queue in a PostgreSQL database of its own; None where no server is named.
-    pub fn postgres(connections: usize) -> Option<World> {
+    pub fn postgres(connections: usize, step: Option<Step>) -> Option<World> {
         let fresh = server::FreshDatabase::create()?;
         let address = Address::parse(&fresh.url).unwrap();
-        Some(World::open(address, Place::Database(fresh), connections))
+        Some(World::open(address, Place::Database(fresh), connections, step))
     }
 
-    fn open(address: Address, place: Place, connections: usize) -> World {
+    fn open(address: Address, place: Place, connections: usize, step: Option<Step>) -> World {
         let clock = Clock::manual(START);
         let options =
-            Options { clock: clock.clone(), connections, readers: 1, ..Options::default() };
+            Options { clock: clock.clone(), connections, readers: 1, step, ..Options::default() };
         let db = Db::open(&address, queue::MIGRATIONS, &options).unwrap();
-        World { db, clock, address, _place: place }
+        World { db, clock, address, place: place }
     }
 
     /// Runs a test of the suite on SQLite, and looks at the invariants afterwards.
@@ -64,7 +64,7 @@ impl World {
 
     /// As [`World::on_sqlite`] on PostgreSQL, or says that it was skipped.
     pub fn on_postgres(test: fn(&World)) {
-        let Some(world) = World::postgres(1) else {
+        let Some(world) = World::postgres(1, None) else {
             println!("skipped on PostgreSQL: ACCESSION_TEST_POSTGRES is not set");
             return;
         };
@@ -94,6 +94,14 @@ impl World {
     pub fn rows<T: FromRow + Send + 'static>(&self, sql: &'static str) -> Vec<T> {
         let statement = Statement { name: sql, sqlite: sql, postgres: sql };
         self.db.write_blocking::<_, db::Error, _>(move |tx| tx.query(&statement, &[])).unwrap()
+    }
+
+    /// Where the test's own PostgreSQL database is.
+    pub fn url(&self) -> &str {
+        match &self.place {
+            Place::Database(fresh) => &fresh.url,
+            Place::Directory(_) => panic!("SQLite has no URL"),
+        }
     }
 
     /// The one number a query with one parameter gives.

@@ -39,8 +39,19 @@ impl Held {
 
 pub fn held_names(tx: &mut Tx<'_>) -> Result<Held> {
     const NAMES: Statement = statement!("sql/held_names");
+    read_names(tx, &NAMES)
+}
+
+/// As [`held_names`], and none of them is released before the transaction ends: a job held by one
+/// would be forgotten by its release.
+pub(crate) fn held_names_locked(tx: &mut Tx<'_>) -> Result<Held> {
+    const NAMES: Statement = statement!("sql/held_names_locked", per engine);
+    read_names(tx, &NAMES)
+}
+
+fn read_names(tx: &mut Tx<'_>, names: &Statement) -> Result<Held> {
     let mut held = Held::default();
-    for (kind, name) in tx.query::<(String, String)>(&NAMES, &[])? {
+    for (kind, name) in tx.query::<(String, String)>(names, &[])? {
         match kind.as_str() {
             "batch" => held.batches.insert(name),
             _ => held.collections.insert(name),

@@ -86,7 +86,7 @@ fn requeue_failed(
     tx.execute(&REVIVE, &db::params![found.id])?;
     forget_from(tx, pipeline, stage, failed_in, found.id)?;
     count(tx, found.id, stage)?;
-    let held = hold::held_names(tx)?.of(found.batch, found.collection.as_deref());
+    let held = hold::held_names_locked(tx)?.of(found.batch, found.collection.as_deref());
     let status = insert(tx, now, found, stage, key.as_deref(), held)?;
 
     let (mut journal, mut counts) = (Journal::default(), Counts::default());

@@ -1,0 +1,1 @@
+select kind, name from holds

@@ -1,0 +1,82 @@
+//! What a simulator on one SQLite connection cannot see: two to four transactions on PostgreSQL,
+//! stepped statement by statement in an order drawn from a seed. A statement that waits for a lock
+//! is part of the schedule; invariants are checked when all are done, and then everything that is
+//! left must be workable to its end: a lost wake-up would leave a job waiting for ever.
+//!
+//! Runs about 15 s, or `$ACCESSION_INTERLEAVE_SECONDS`; `$ACCESSION_INTERLEAVE_SEED` replays one.
+#![allow(clippy::unwrap_used)]
+
+mod actions;
+mod scene;
+mod scheduler;
+#[path = "../support/mod.rs"]
+mod support;
+
+use actions::Done;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use scene::{Pipelines, Scene};
+use scheduler::Scheduler;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::{World, invariants};
+
+#[test]
+fn transactions_in_any_order_keep_the_contract() {
+    let scheduler = Arc::new(Scheduler::default());
+    let hook = scheduler.clone();
+    let step: db::Step = Arc::new(move |statement| hook.arrive(statement));
+    let Some(world) = World::postgres(4, Some(step)) else {
+        println!("skipped: ACCESSION_TEST_POSTGRES is not set");
+        return;
+    };
+    let mut watcher = support::server::connect(world.url());
+    scheduler::quick_deadlocks(&mut watcher);
+    let pipelines = scene::Pipelines::make(&world);
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    let seconds = number("ACCESSION_INTERLEAVE_SECONDS").unwrap_or(15);
+    let replay = number("ACCESSION_INTERLEAVE_SEED");
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let mut seed = replay.unwrap_or_else(|| rand::random::<u32>().into());
+    let mut runs = 0;
+    while runs == 0 || (replay.is_none() && Instant::now() < until) {
+        run(&world, &pipelines, &scheduler, &mut watcher, seed);
+        (seed, runs) = (seed + 1, runs + 1);
+    }
+    println!("{runs} interleavings, the last of seed {}", seed - 1);
+}
+
+fn run(
+    world: &World,
+    pipelines: &Pipelines,
+    scheduler: &Arc<Scheduler>,
+    watcher: &mut postgres::Client,
+    seed: u64,
+) {
+    let scene = Scene::set(world, pipelines, seed);
+    let mut random = StdRng::seed_from_u64(seed);
+    let count = random.random_range(2..=4);
+    let actors: Vec<Vec<actions::Action>> = (0..count)
+        .map(|actor| {
+            let length = random.random_range(1..=3);
+            (0..length).map(|_| actions::draw(&scene, &mut random)).collect()
+        })
+        .collect();
+    let (done, trace) = scheduler.run(world, &scene, &actors, watcher, &mut random);
+    let mut wrong = world.db.write_blocking(invariants::violations).unwrap();
+    wrong.extend(actions::refuted(&done));
+    wrong.extend(scene.drain(world));
+    assert!(
+        wrong.is_empty(),
+        "ACCESSION_INTERLEAVE_SEED={seed}\n{}\nactions: {}\nschedule:\n{}",
+        wrong.join("\n"),
+        shown(&done),
+        trace.join("\n")
+    );
+}
+
+fn shown(done: &[Done]) -> String {
+    let line =
+        |d: &Done| format!("\n  {} {:?} -> {:?} (step {})", d.actor, d.action, d.result, d.step);
+    done.iter().map(line).collect()
+}
