@@ -6,8 +6,9 @@ use crate::cli::Global;
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
-pub fn start(global: &Global) {
-    let level = match (global.quiet, global.verbose) {
+/// `told` is for commands that tell their story themselves: only errors unless more is asked for.
+pub fn start(global: &Global, told: bool) {
+    let level = match (global.quiet || told && global.verbose == 0, global.verbose) {
         (true, _) => "error",
         (false, 0) => "warn",
         (false, 1) => "info",

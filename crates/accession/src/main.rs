@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    logs::start(&cli.global);
+    logs::start(&cli.global, matches!(cli.command, cli::Command::Demo(_)));
     match cli.command.run(&cli.global) {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report(&cli.global),

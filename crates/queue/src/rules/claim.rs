@@ -355,7 +355,7 @@ impl Claiming<'_> {
         let common = db::params![self.request.worker, self.stage.id, self.now];
         let hits = tx.each_hit(&TAKE, &common, &rows, 1)?;
         let got: HashSet<i64> =
-            rows.iter().zip(hits).filter_map(|(row, hit)| hit.then(|| row[1].int())).collect();
+            rows.iter().zip(hits).filter(|(_, hit)| *hit).map(|(row, _)| row[1].int()).collect();
         self.leave_waiting(tx, &got)?;
         self.mark_overtaken(tx, &good, &got)?;
         let mut lost = Vec::new();

@@ -1,10 +1,12 @@
 //! What some process must do now and then: turn batch entries into jobs, write reports, take the
 //! jobs of lost workers, prune, and say when a stage has work that nobody takes.
 
+use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::rules::{batch, lease, prune, report};
 use crate::runtime::{Shared, micros};
 use crate::view;
+use db::Db;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +26,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     let mut watchdog = Watchdog::default();
     loop {
         let done = async {
-            while batches(&shared).await? {}
+            let catalog = shared.catalog.borrow().clone();
+            while batches(&shared.db, &catalog).await? {}
             // After trouble with the database everyone has missed a renewal: one full lease of
             // patience before anyone is given up for lost.
             if trouble.is_none_or(|at| at.elapsed() > shared.settings.lease) {
@@ -46,14 +49,11 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 /// Moves entries and writes reports; true if there may be more.
-async fn batches(shared: &Shared) -> Result<bool> {
-    let catalog = shared.catalog.borrow().clone();
-    let for_report = catalog.clone();
-    let moved = shared
-        .db
-        .write(move |tx| batch::move_entries(tx, tx.now(), &catalog, ENTRIES_PER_STEP))
-        .await?;
-    let written = shared.db.write(move |tx| report::write_next(tx, tx.now(), &for_report)).await?;
+pub(crate) async fn batches(db: &Db, catalog: &Catalog) -> Result<bool> {
+    let (for_move, for_report) = (catalog.clone(), catalog.clone());
+    let moved =
+        db.write(move |tx| batch::move_entries(tx, tx.now(), &for_move, ENTRIES_PER_STEP)).await?;
+    let written = db.write(move |tx| report::write_next(tx, tx.now(), &for_report)).await?;
     if let Some(report) = &written {
         tracing::info!(
             batch = report.batch,

@@ -208,6 +208,10 @@ impl Worker {
         let _ = settler.await;
         if !lost {
             let (db, who, catalog) = goodbye;
+            if self.settings.housekeeping {
+                // The last outcome may have been what a report waited for.
+                while housekeeping::batches(&db, &catalog).await.unwrap_or(false) {}
+            }
             let ended = db.write(move |tx| deregister(tx, tx.now(), &catalog, worker, &who)).await;
             if let Err(error) = ended {
                 tracing::warn!(worker, %error, "the worker could not say goodbye; its lease will run out");

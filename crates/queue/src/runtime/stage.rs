@@ -287,7 +287,8 @@ impl Loop {
         self.began += 1;
         let stop = self.shared.running.begin(job.lease.token);
         let context = Context::new(self.shared.clone(), job.lease.clone(), self.stage, stop);
-        let span = tracing::info_span!(
+        // Of the highest level, so that every line about the job says which one it is.
+        let span = tracing::error_span!(
             "job",
             job = job.lease.job,
             batch = job.lease.batch,

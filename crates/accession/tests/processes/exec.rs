@@ -1,0 +1,231 @@
+//! `accession queue work --exec`, `add` and their manners, as a script sees them.
+
+use crate::cli::Accession;
+use serde_json::Value;
+use std::io::Write;
+use std::process::Stdio;
+
+fn fresh() -> (tempfile::TempDir, Accession) {
+    let dir = tempfile::tempdir().unwrap();
+    let accession = Accession::new(&format!("sqlite://{}", dir.path().join("q.db").display()));
+    (dir, accession)
+}
+
+fn work(accession: &Accession, program: &str) -> Value {
+    accession.json(&["queue", "work", "files", "--exec", program, "--until-empty", "--no-output"])
+}
+
+fn job(accession: &Accession, id: i64) -> Value {
+    accession.json(&["queue", "show", &id.to_string()])["job"].clone()
+}
+
+#[test]
+fn how_a_program_ends_decides_what_becomes_of_its_job() {
+    let (_dir, accession) = fresh();
+    accession.json(&[
+        "queue",
+        "create",
+        "files",
+        "max_attempts=2",
+        "backoff_seconds=0",
+        "max_interruptions=1",
+    ]);
+    accession.json(&["queue", "add", "files", "ok", "later", "down", "shot", "broken"]);
+    let program = "case {subject} in ok) ;; later) exit 75;; down) echo s3-west; exit 69;; shot) kill -9 $$;; *) echo 'bad tape' >&2; exit 4;; esac";
+    work(&accession, program);
+    let facts = |id| {
+        let job = job(&accession, id);
+        (
+            job["status"].as_str().unwrap().to_string(),
+            job["error_code"].as_str().unwrap_or_default().to_string(),
+        )
+    };
+    assert_eq!(facts(1), ("succeeded".into(), "".into()));
+    assert_eq!(facts(2), ("failed".into(), "exit_75".into()));
+    assert_eq!(facts(3), ("failed".into(), "exit_69".into()));
+    assert_eq!(job(&accession, 3)["target"], "s3-west");
+    assert_eq!(facts(4), ("failed".into(), "interrupted_too_often".into()));
+    assert_eq!(facts(5), ("failed".into(), "exit_4".into()));
+    assert_eq!(job(&accession, 5)["error"], "bad tape");
+    let tries = accession.json(&["queue", "show", "4"])["tries"][0].clone();
+    assert_eq!(
+        (tries["attempts_ever"].as_i64(), tries["interruptions_ever"].as_i64()),
+        (Some(0), Some(2))
+    );
+}
+
+#[test]
+fn a_program_that_does_not_exist_stops_the_worker_and_fails_no_job() {
+    let (_dir, accession) = fresh();
+    accession.json(&["queue", "create", "files"]);
+    accession.json(&["queue", "add", "files", "a", "b"]);
+    let (code, said) = accession.refused(&[
+        "queue",
+        "work",
+        "files",
+        "--exec",
+        "/no/such/program {subject}",
+        "--until-empty",
+    ]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("no job was failed"), "{said}");
+    assert_eq!(job(&accession, 1)["status"], "queued");
+    assert_eq!(work(&accession, "true")["succeeded"], 2);
+}
+
+#[test]
+fn a_program_over_its_time_is_stopped_and_tried_again() {
+    let (_dir, accession) = fresh();
+    accession.json(&["queue", "create", "files", "max_attempts=1"]);
+    accession.json(&["queue", "add", "files", "slow"]);
+    accession.json(&[
+        "queue",
+        "work",
+        "files",
+        "--exec",
+        "sleep 60",
+        "--timeout",
+        "1",
+        "--grace",
+        "1",
+        "--until-empty",
+    ]);
+    assert_eq!(job(&accession, 1)["error_code"], "timeout");
+}
+
+#[test]
+fn the_program_gets_the_payload_the_subject_and_what_it_needs_to_know() {
+    let (dir, accession) = fresh();
+    let out = dir.path().join("out");
+    accession.json(&["queue", "create", "files"]);
+    accession.json(&["queue", "add", "files", "it's; a 'name'", "--payload", "the payload"]);
+    let program = format!(
+        "printf '%s|%s|%s|%s|%s|' {{subject}} \"$ACCESSION_SUBJECT\" $ACCESSION_JOB $ACCESSION_ATTEMPT $ACCESSION_QUEUE > {0}; cat >> {0}",
+        out.display()
+    );
+    work(&accession, &program);
+    assert_eq!(
+        std::fs::read_to_string(out).unwrap(),
+        "it's; a 'name'|it's; a 'name'|1|1|files|the payload"
+    );
+}
+
+#[test]
+fn subjects_may_be_any_bytes() {
+    let (dir, accession) = fresh();
+    let out = dir.path().join("out");
+    accession.json(&["queue", "create", "files"]);
+    let mut child = accession
+        .command(&["queue", "add", "files", "--from", "-", "--format", "nul"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"new\nline\0\xff\xfe\0 %41 \0").unwrap();
+    assert!(child.wait().unwrap().success());
+    work(&accession, &format!("printf '%s.' {{subject}} >> {}", out.display()));
+    let written = std::fs::read(out).unwrap();
+    for subject in [&b"new\nline."[..], b"\xff\xfe.", b" %41 ."] {
+        assert!(
+            written.windows(subject.len()).any(|w| w == subject),
+            "{}",
+            String::from_utf8_lossy(&written)
+        );
+    }
+}
+
+#[test]
+fn bad_input_is_refused_in_one_line_and_changes_nothing() {
+    let (dir, accession) = fresh();
+    accession.json(&["queue", "create", "files"]);
+    let list = dir.path().join("list");
+    std::fs::write(&list, "good\n\nalso good\n").unwrap();
+    let list = list.display().to_string();
+    let long = "x".repeat(4097);
+    for (args, says) in [
+        (vec!["queue", "add", "nope", "a"], "there is no queue `nope`"),
+        (vec!["queue", "add", "files", ""], "a subject is empty"),
+        (vec!["queue", "add", "files", &long], "4096"),
+        (vec!["queue", "add", "files", "--from", &list], "line 2"),
+        (vec!["queue", "add", "files", "a", "--priority", "100"], "0 (first) to 99"),
+        (vec!["queue", "add", "files", "a", "--after", "soon"], "neither a time"),
+        (vec!["queue", "create", "files", "workers=9"], "exists with other settings"),
+        (vec!["queue", "create", "a/b"], "cannot be a name"),
+        (vec!["queue", "set", "files", "wrokers=1"], "no setting `wrokers`"),
+        (vec!["queue", "set", "files", "workers=many"], "whole number"),
+        (vec!["queue", "show", "99"], "there is no job `99`"),
+        (vec!["queue", "list", "--status", "dead"], "there is no status"),
+        (vec!["queue", "requeue", "99"], "there is no job"),
+        (vec!["queue", "empty", "files"], "0 waiting jobs"),
+        (vec!["--database", "mysql://x", "queue", "stats"], "sqlite:///path"),
+    ] {
+        let (code, said) = accession.refused(&args);
+        assert_eq!(code, 2, "{args:?}: {said}");
+        assert!(said.contains(says), "{args:?}: {said}");
+        assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+    }
+    let (code, said) = accession.refused(&[
+        "--database",
+        "postgres://nobody:s3cret@127.0.0.1:1/x",
+        "queue",
+        "stats",
+    ]);
+    assert_eq!(code, 3, "{said}");
+    assert!(!said.contains("s3cret"), "{said}");
+    assert_eq!(
+        accession.json(&["queue", "list"]).as_array().unwrap().len(),
+        0,
+        "nothing was added"
+    );
+}
+
+#[test]
+fn a_batch_goes_from_file_to_report_and_its_failures_can_be_mended() {
+    let (dir, accession) = fresh();
+    accession.json(&["queue", "create", "files"]);
+    let list = dir.path().join("list");
+    std::fs::write(&list, "a\nb\nc\n").unwrap();
+    let batch = accession.json(&[
+        "queue",
+        "add",
+        "files",
+        "--from",
+        &list.display().to_string(),
+        "--batch",
+        "Box 17",
+    ]);
+    assert_eq!(batch["submitted"], 3);
+    work(&accession, "test {subject} != b");
+    let report = || accession.json(&["queue", "batches", "1"]);
+    let found = report();
+    assert_eq!(
+        (&found["batch"]["state"], &found["batch"]["failed"]),
+        (&"failed".into(), &1.into()),
+        "{found}"
+    );
+    assert_eq!(found["report"]["failures"][0]["subject"], "b");
+    accession.json(&["queue", "retry", "files", "--reason", "mended"]);
+    work(&accession, "true");
+    let found = report();
+    assert_eq!(
+        (&found["batch"]["state"], &found["report"]["version"]),
+        (&"completed".into(), &2.into()),
+        "{found}"
+    );
+    assert_eq!(found["report"]["changed"][0]["subject"], "b");
+}
+
+#[test]
+fn a_backup_can_be_restored_and_worked() {
+    let (dir, accession) = fresh();
+    accession.json(&["queue", "create", "files"]);
+    accession.json(&["queue", "add", "files", "a", "b", "c"]);
+    let copy = dir.path().join("copy").display().to_string();
+    accession.json(&["db", "backup", &copy]);
+    let (_, said) = accession.refused(&["db", "backup", &copy]);
+    assert!(said.contains("exists already"), "{said}");
+    work(&accession, "true");
+    let restored = Accession::new(&format!("sqlite://{}", dir.path().join("new.db").display()));
+    restored.json(&["db", "restore", &copy]);
+    assert_eq!(work(&restored, "true")["succeeded"], 3);
+}
