@@ -43,6 +43,10 @@ pub struct Global {
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Check, make and complete bags (BagIt, RFC 8493)
+    Bag(cmd::bag::Args),
+    /// Measure how fast this machine does the work
+    Bench(cmd::bench::Args),
     /// Print a completion script for your shell
     Completions(cmd::completions::Args),
     /// Write the manual pages into a directory
@@ -52,6 +56,8 @@ pub enum Command {
 impl Command {
     pub fn run(self, global: &Global) -> Result<Exit, Failure> {
         match self {
+            Command::Bag(args) => cmd::bag::run(args, global),
+            Command::Bench(args) => cmd::bench::run(args, global),
             Command::Completions(args) => cmd::completions::run(args),
             Command::Man(args) => cmd::man::run(args, global),
         }

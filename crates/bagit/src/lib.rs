@@ -5,24 +5,34 @@ mod declaration;
 mod digest;
 pub mod entry;
 mod error;
+mod fetch;
 pub mod info;
 pub mod path;
+mod pool;
 mod problem;
 mod profile;
 pub mod source;
 mod spill;
+mod summary;
 pub mod text;
 mod validate;
+mod write;
 
 pub use algorithm::{Algorithm, Algorithms, UnknownAlgorithm};
 pub use declaration::{Declaration, Version};
 pub use digest::{Digest, Digests, Hasher};
 pub use error::Error;
+#[cfg(feature = "http")]
+pub use fetch::HttpFetcher;
+pub use fetch::guard::is_public;
+pub use fetch::{FetchLine, FetchOptions, FetchReport, Fetched, Fetcher, fetch};
 pub use problem::{Code, Problem, Severity};
 pub use profile::{Catalog, Profile};
 pub use source::Serialization;
 pub use source::open::Bag;
+pub use summary::Summary;
 pub use validate::{Limits, Mode, Options, Report};
+pub use write::{TarBag, UpdateOptions, WriteOptions, Written, create, create_in_place, update};
 
 /// Hears how far long work has come, and may stop it. Called from several threads.
 pub trait Observer: Sync {

@@ -1,6 +1,6 @@
 //! The merge: all that is known about one path, under any spelling, comes together here.
 
-use super::hashing::{self, Check, Shared, Task, lock};
+use super::hashing::{self, Check, Shared, Task};
 use super::matching::{self, Match};
 use super::record::{Expected, Found, Item, Pending, What};
 use super::survey::Survey;
@@ -10,6 +10,7 @@ use super::{Mode, Options};
 use crate::Observer;
 use crate::error::Error;
 use crate::path;
+use crate::pool::lock;
 use crate::problem::{Code, Problem, Problems, Severity};
 use crate::source::open::{Bag, Container};
 use crate::spill::Record;

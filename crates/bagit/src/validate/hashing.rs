@@ -7,17 +7,12 @@ use crate::Observer;
 use crate::algorithm::{Algorithm, Algorithms};
 use crate::digest::{CHUNK_BYTES, Digest, Digests, hash_reader};
 use crate::error::Error;
+use crate::pool::{self, lock};
 use crate::problem::{Code, Problem, Problems};
 use crate::source::Members;
-use std::collections::VecDeque;
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-
-/// Files that may wait for a worker.
-const WAITING_MAX: usize = 2048;
-/// Files that a worker takes at once when there are many.
-const TAKEN_MAX: usize = 32;
 
 /// A digest that a file must have, and where that is said.
 #[derive(Debug, Clone)]
@@ -51,11 +46,6 @@ pub(crate) struct Shared<'a> {
     pub problems: Mutex<Problems>,
     pub totals: Mutex<Totals>,
     taken: AtomicU64,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A thread that panicked has not left a problem list half written.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'a> Shared<'a> {
@@ -153,93 +143,12 @@ impl<'a> Shared<'a> {
     }
 }
 
-#[derive(Default)]
-struct Waiting {
-    tasks: VecDeque<Task>,
-    closed: bool,
-    failure: Option<Error>,
-}
-
-/// Files that wait for workers. Workers take many small helpings while there is much, and one
-/// file at a time towards the end, so that none is left with a long rest.
-#[derive(Default)]
-struct Queue {
-    waiting: Mutex<Waiting>,
-    filled: Condvar,
-    emptied: Condvar,
-}
-
-impl Queue {
-    /// Adds a task; false when a worker has failed and no more are wanted.
-    fn put(&self, task: Task) -> bool {
-        let full = |w: &mut Waiting| w.tasks.len() >= WAITING_MAX && w.failure.is_none();
-        let guard = lock(&self.waiting);
-        let mut waiting =
-            self.emptied.wait_while(guard, full).unwrap_or_else(PoisonError::into_inner);
-        waiting.tasks.push_back(task);
-        self.filled.notify_one();
-        waiting.failure.is_none()
-    }
-
-    fn take(&self, workers: usize, into: &mut Vec<Task>) {
-        let idle = |w: &mut Waiting| w.tasks.is_empty() && !w.closed && w.failure.is_none();
-        let guard = lock(&self.waiting);
-        let mut waiting =
-            self.filled.wait_while(guard, idle).unwrap_or_else(PoisonError::into_inner);
-        if waiting.failure.is_some() {
-            return;
-        }
-        let many = (waiting.tasks.len() / (2 * workers)).clamp(1, TAKEN_MAX);
-        let many = many.min(waiting.tasks.len());
-        into.extend(waiting.tasks.drain(..many));
-        self.emptied.notify_one();
-    }
-
-    fn close(&self) {
-        lock(&self.waiting).closed = true;
-        self.filled.notify_all();
-    }
-
-    fn fail(&self, error: Error) {
-        lock(&self.waiting).failure.get_or_insert(error);
-        self.filled.notify_all();
-        self.emptied.notify_all();
-    }
-}
-
 /// Runs `produce`, which puts tasks, while workers read and compare the files.
 pub(crate) fn run(
     members: &dyn Members,
     shared: &Shared<'_>,
     produce: impl FnOnce(&mut dyn FnMut(Task) -> bool) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let workers = shared.options.workers.clamp(1, 256);
-    let queue = Queue::default();
-    let produced = std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| work(members, shared, &queue, workers));
-        }
-        let produced = produce(&mut |task| queue.put(task));
-        queue.close();
-        produced
-    });
-    let failure = lock(&queue.waiting).failure.take();
-    failure.map_or(produced, Err)
-}
-
-fn work(members: &dyn Members, shared: &Shared<'_>, queue: &Queue, workers: usize) {
-    let mut buffer = vec![0; CHUNK_BYTES];
-    let mut tasks = Vec::new();
-    loop {
-        queue.take(workers, &mut tasks);
-        if tasks.is_empty() {
-            return;
-        }
-        for task in tasks.drain(..) {
-            if let Err(error) = shared.hash(members, &task, &mut buffer) {
-                queue.fail(error);
-                return;
-            }
-        }
-    }
+    let work = |task: Task, buffer: &mut [u8]| shared.hash(members, &task, buffer);
+    pool::run(shared.options.workers, CHUNK_BYTES, work, produce)
 }

@@ -62,6 +62,13 @@ impl TagFiles {
         self.manifests.iter().filter(|m| !m.is_tag).map(|m| m.algorithm).collect()
     }
 
+    /// The algorithms of tag manifests; where there are none, others.
+    pub fn tag_algorithms_or(&self, others: Algorithms) -> Algorithms {
+        let own: Algorithms =
+            self.manifests.iter().filter(|m| m.is_tag).map(|m| m.algorithm).collect();
+        if own.is_empty() { others } else { own }
+    }
+
     /// Names of the algorithms of payload or tag manifests, computable or not.
     pub fn manifest_algorithms(&self, is_tag: bool) -> Vec<&str> {
         let known =
