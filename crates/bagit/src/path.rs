@@ -113,11 +113,37 @@ pub fn normal(path: &str) -> Cow<'_, str> {
 /// What all spellings of a path share: percent-encoding, normal form and case are taken away.
 /// Two files with one key may be one file on another system.
 pub fn key(path: &str) -> String {
-    let decoded = percent_decode(path);
+    let decoded = decode_all(path);
     if decoded.is_ascii() {
         return decoded.to_ascii_lowercase();
     }
     normal(&decoded).to_lowercase()
+}
+
+/// Decodes until nothing is left to decode, in one pass: a name may have been encoded, and be one
+/// that looks encoded, any number of times.
+fn decode_all(path: &str) -> Cow<'_, str> {
+    if !path.contains('%') {
+        return Cow::Borrowed(path);
+    }
+    let mut decoded = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(at) = rest.find('%') {
+        decoded.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        while let Some(after) = rest.strip_prefix("25") {
+            rest = after;
+        }
+        let plain = match rest.as_bytes() {
+            [b'0', b'a' | b'A', ..] => '\n',
+            [b'0', b'd' | b'D', ..] => '\r',
+            _ => '%',
+        };
+        decoded.push(plain);
+        rest = &rest[if plain == '%' { 0 } else { 2 }..];
+    }
+    decoded.push_str(rest);
+    Cow::Owned(decoded)
 }
 
 /// Shows the bytes of a name that is not UTF-8: what cannot be read becomes `%XX`.
@@ -177,6 +203,10 @@ mod tests {
     fn spellings_of_one_name_share_a_key() {
         assert_eq!(key("data/N\u{fa}\u{f1}ez"), key("data/nu\u{301}n\u{303}EZ"));
         assert_eq!(key("100%25"), key("100%"));
+        for path in ["%25", "%2525%", "%250A", "%%250d25", "%2%255", "%0a%25%0D"] {
+            assert_eq!(key(&percent_encode(path)), key(path), "{path}");
+            assert_eq!(key(&percent_decode(path)), key(path), "{path}");
+        }
         assert_ne!(key("a"), key("b"));
     }
 

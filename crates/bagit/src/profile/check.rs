@@ -168,12 +168,14 @@ fn check_manifests(profile: &Profile, tags: &TagFiles, problems: &mut Problems) 
     {
         let there = tags.manifest_algorithms(is_tag);
         let file = |name: &str| format!("{}manifest-{name}.txt", if is_tag { "tag" } else { "" });
-        for name in required.iter().filter(|r| !there.iter().any(|t| same(t, r))) {
+        for name in required.iter().filter(|r| !there.iter().any(|t| same_algorithm(t, r))) {
             let message = format!("{required_name}: the profile requires {}", file(name));
             problems.add(Problem::error(required_code, message).path(file(name)));
         }
         let Some(allowed) = allowed else { continue };
-        for name in there.iter().filter(|t| !allowed.iter().any(|a| same(t, a) || a == "*")) {
+        for name in
+            there.iter().filter(|t| !allowed.iter().any(|a| same_algorithm(t, a) || a == "*"))
+        {
             let message = format!("{allowed_name}: the profile does not allow {}", file(name));
             problems.add(Problem::error(allowed_code, message).path(file(name)));
         }
@@ -181,7 +183,7 @@ fn check_manifests(profile: &Profile, tags: &TagFiles, problems: &mut Problems) 
 }
 
 /// Algorithms are the same when they compare so by the rule of RFC 8493, known or not.
-fn same(a: &str, b: &str) -> bool {
+pub(super) fn same_algorithm(a: &str, b: &str) -> bool {
     match (a.parse::<Algorithm>(), b.parse::<Algorithm>()) {
         (Ok(a), Ok(b)) => a == b,
         _ => a.eq_ignore_ascii_case(b),

@@ -116,7 +116,9 @@ impl Profile {
     fn check_self(&self) -> Result<(), String> {
         let covers = |required: &[String], allowed: &Option<Vec<String>>, what: &str| {
             let Some(allowed) = allowed else { return Ok(()) };
-            let lacking = required.iter().find(|r| !allowed.iter().any(|a| glob::fits(a, r)));
+            let lacking = required
+                .iter()
+                .find(|r| !allowed.iter().any(|a| glob::fits(a, r) || check::same_algorithm(a, r)));
             match lacking {
                 Some(name) => {
                     Err(format!("{what}-Allowed does not allow {name:?}, which is required"))

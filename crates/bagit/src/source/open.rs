@@ -46,7 +46,7 @@ impl Bag {
         let file = File::open(path).map_err(failed)?;
         let mut start = Vec::new();
         (&file).take(512).read_to_end(&mut start).map_err(failed)?;
-        let stem = path.file_name().map(|f| stem(&f.to_string_lossy()));
+        let stem = path.file_name().and_then(|f| stem(&f.to_string_lossy()));
         let container = match Serialization::sniff(&start) {
             Some(Serialization::Tar) => Container::Random(Box::new(TarFile::new(file, &name))),
             Some(Serialization::Zip) => Container::Random(Box::new(ZipFile::new(file, &name))),
@@ -80,7 +80,7 @@ impl Bag {
             Some(_) => return Bag::from_reader(Forward { inner, at: 0 }, name),
             None => return Err(Error::UnknownContainer(name)),
         };
-        Ok(Bag { stem: Some(stem(&name)), name, container })
+        Ok(Bag { stem: stem(&name), name, container })
     }
 
     /// Opens an archive that arrives as a stream: tar in any compression is read as it comes; zip
@@ -106,7 +106,7 @@ impl Bag {
                 opener: Opener::Once(Mutex::new(Some(Box::new(whole)))),
             }
         };
-        Ok(Bag { stem: Some(stem(&name)), name, container })
+        Ok(Bag { stem: stem(&name), name, container })
     }
 
     /// Opens a bag whose members a caller provides.
@@ -137,13 +137,14 @@ impl Bag {
     }
 }
 
-fn stem(name: &str) -> String {
+/// A name without the extension of an archive; none if it has no such extension.
+fn stem(name: &str) -> Option<String> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let known =
         [".tar.gz", ".tar.bz2", ".tar.zst", ".tgz", ".tbz2", ".tbz", ".tzst", ".tar", ".zip"];
     let lower = name.to_ascii_lowercase();
-    let end = known.iter().find(|e| lower.ends_with(*e)).map_or(0, |e| e.len());
-    name[..name.len() - end].to_owned()
+    let extension = known.iter().find(|extension| lower.ends_with(*extension))?;
+    Some(name[..name.len() - extension.len()].to_owned())
 }
 
 /// Reads forward through what can be read anywhere.
@@ -212,8 +213,8 @@ mod tests {
 
     #[test]
     fn extensions_of_archives_go() {
-        assert_eq!(stem("/a/b/bag.v1.tar.gz"), "bag.v1");
-        assert_eq!(stem("BAG.ZIP"), "BAG");
-        assert_eq!(stem("bag"), "bag");
+        assert_eq!(stem("/a/b/bag.v1.tar.gz").as_deref(), Some("bag.v1"));
+        assert_eq!(stem("BAG.ZIP").as_deref(), Some("BAG"));
+        assert_eq!(stem("standard input"), None);
     }
 }

@@ -293,7 +293,10 @@ impl Judge<'_> {
             let message = "the name is not UTF-8; bytes that cannot be read are shown as %XX";
             self.add(Problem::warning(Code::PathNotUtf8, message).path(&found.path));
         }
-        if self.shared.options.mode != Mode::Fast {
+        if is_payload {
+            lock(&self.shared.totals).payload_seen = true;
+        }
+        if self.shared.options.mode != Mode::Fast && !matches!(found.what, What::Wrong { .. }) {
             self.judge_listing(&found.path, is_payload, &checks);
         }
         if let Some(profile) = &self.shared.options.profile {

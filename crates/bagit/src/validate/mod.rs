@@ -53,7 +53,7 @@ pub struct Limits {
 }
 
 /// The ratio is not looked at before this many bytes: small archives of zeros harm no one.
-const RATIO_FROM_BYTES: u64 = 256 * 1024 * 1024;
+const RATIO_FROM_BYTES: u64 = 64 * 1024 * 1024;
 
 impl Default for Limits {
     fn default() -> Limits {

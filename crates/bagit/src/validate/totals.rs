@@ -13,6 +13,8 @@ use crate::source::open::Bag;
 #[derive(Debug, Clone)]
 pub(crate) struct Totals {
     pub payload: Oxum,
+    /// Something is in `data/`, readable or not.
+    pub payload_seen: bool,
     /// System files that are listed and gone, whose absence is tolerated.
     pub system_missing: u64,
     /// Files of `fetch.txt` that are not there yet.
@@ -24,7 +26,13 @@ pub(crate) struct Totals {
 impl Default for Totals {
     fn default() -> Totals {
         let payload = Oxum { octets: 0, files: 0 };
-        Totals { payload, system_missing: 0, pending: 0, required_seen: Vec::new() }
+        Totals {
+            payload,
+            payload_seen: false,
+            system_missing: 0,
+            pending: 0,
+            required_seen: Vec::new(),
+        }
     }
 }
 
@@ -53,7 +61,7 @@ pub(crate) fn check(
     options: &Options,
     problems: &mut Problems,
 ) {
-    if !facts.has_data_directory && totals.payload.files == 0 {
+    if !facts.has_data_directory && !totals.payload_seen {
         let message = "there is no payload directory data/";
         problems.add(Problem::error(Code::PayloadDirectoryMissing, message).path("data"));
     }

@@ -1,7 +1,7 @@
 //! Writing a bag as a tar stream, straight from its sources.
 
 use super::ledger::Ledger;
-use super::tar_blocks::{file_header, padding};
+use super::tar_blocks::{directory_header, file_header, padding};
 use super::{WriteOptions, Written};
 use crate::declaration::{Declaration, Version};
 use crate::digest::{CHUNK_BYTES, hash_reader};
@@ -51,6 +51,9 @@ impl<W: Write> TarBag<W> {
             mtime_s: 0,
         };
         bag.add_tag_file("bagit.txt", Declaration::render(Version::V1_0).as_bytes())?;
+        // A bag without files still has a payload directory.
+        let data = directory_header(&format!("{base}/data/"), bag.mtime_s);
+        bag.writer.write_all(&data).map_err(|e| Error::io(base, e))?;
         Ok(bag)
     }
 

@@ -13,7 +13,7 @@ fn put(block: &mut Block, at: usize, bytes: &[u8]) {
 fn header(name: &[u8], size: u64, mtime: u64, flag: u8) -> Block {
     let mut block = [0; BLOCK_BYTES];
     put(&mut block, 0, &name[..name.len().min(NAME_BYTES_MAX)]);
-    put(&mut block, 100, b"0000644\0");
+    put(&mut block, 100, if flag == b'5' { b"0000755\0" } else { b"0000644\0" });
     put(&mut block, 108, b"0000000\0");
     put(&mut block, 116, b"0000000\0");
     put(&mut block, 124, format!("{:011o}\0", size.min(OCTAL_SIZE_MAX)).as_bytes());
@@ -29,6 +29,15 @@ fn header(name: &[u8], size: u64, mtime: u64, flag: u8) -> Block {
 /// The blocks before the body of a file: one, or an extended header as well where the name or
 /// the size needs it.
 pub(super) fn file_header(path: &str, size: u64, mtime: u64) -> Vec<u8> {
+    with_extension(path, size, mtime, b'0')
+}
+
+/// The blocks of a directory, whose path ends in a slash.
+pub(super) fn directory_header(path: &str, mtime: u64) -> Vec<u8> {
+    with_extension(path, 0, mtime, b'5')
+}
+
+fn with_extension(path: &str, size: u64, mtime: u64, flag: u8) -> Vec<u8> {
     let mut records = String::new();
     if path.len() > NAME_BYTES_MAX || !path.is_ascii() {
         records.push_str(&record("path", path));
@@ -42,7 +51,7 @@ pub(super) fn file_header(path: &str, size: u64, mtime: u64) -> Vec<u8> {
         blocks.extend_from_slice(records.as_bytes());
         blocks.resize(blocks.len() + padding(records.len() as u64), 0);
     }
-    blocks.extend_from_slice(&header(path.as_bytes(), size, mtime, b'0'));
+    blocks.extend_from_slice(&header(path.as_bytes(), size, mtime, flag));
     blocks
 }
 
