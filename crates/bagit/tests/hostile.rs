@@ -151,6 +151,25 @@ fn two_members_of_one_path_are_an_error() {
 }
 
 #[test]
+fn thousands_of_spellings_of_one_name_take_no_time_and_are_not_passed_over() {
+    let mut files = Files::new("1.0");
+    for bits in 0..2048_u32 {
+        let letter = |at: u32| if (bits >> at) & 1 == 0 { 'a' } else { 'A' };
+        files.0.push((format!("data/{}", (0..11).map(letter).collect::<String>()), Vec::new()));
+    }
+    let report = validate_bytes(files.manifest(Algorithm::Md5).tar("bag/")).unwrap();
+    assert!(report.errors >= 2048 - 512);
+}
+
+#[test]
+fn a_zip_that_states_another_number_of_members_is_damage() {
+    let mut zip = Files::valid(&[Algorithm::Sha256]).zip("bag/", true);
+    let end = zip.windows(4).rposition(|w| w == b"PK\x05\x06").unwrap();
+    zip[end + 10] -= 1;
+    assert!(matches!(validate_bytes(zip), Err(Error::Archive { .. })));
+}
+
+#[test]
 fn archives_that_are_cut_off_are_damage() {
     let files = Files::valid(&[Algorithm::Sha256]);
     let (tar, zip) = (files.tar("bag/"), files.zip("bag/", true));

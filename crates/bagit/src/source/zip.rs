@@ -107,12 +107,16 @@ impl<R: ReadAt> Members for ZipFile<R> {
         let section = Section { inner: &self.inner, at: directory.start, end: directory.end };
         let mut reader = BufReader::with_capacity(64 * 1024, section);
         let mut stretches = Sorter::new(4 * 1024 * 1024);
-        for _ in 0..directory.entries {
+        let (mut left, mut count) = (directory.end - directory.start, 0_u64);
+        // The length decides, not the number of entries: some writers let that overflow.
+        while left > 0 {
             let mut fixed = [0; ENTRY_BYTES];
             reader.read_exact(&mut fixed).map_err(|e| self.failed(e))?;
             let mut entry = Entry::parse(&fixed).map_err(|reason| self.damaged(reason))?;
             let mut rest = vec![0; entry.name_len + entry.extra_len + entry.comment_len];
             reader.read_exact(&mut rest).map_err(|e| self.failed(e))?;
+            left = left.saturating_sub((ENTRY_BYTES + rest.len()) as u64);
+            count += 1;
             let (name, extra) = rest.split_at(entry.name_len);
             entry.read_extra(&extra[..entry.extra_len]).map_err(|reason| self.damaged(reason))?;
             let end = (LOCAL_HEADER_BYTES as u64 + entry.name_len as u64)
@@ -124,6 +128,9 @@ impl<R: ReadAt> Members for ZipFile<R> {
                 .push(&entry.header_at.to_be_bytes(), &end.to_be_bytes())
                 .map_err(|e| self.failed(e))?;
             visit(member(&entry, name))?;
+        }
+        if count as u16 != directory.entries as u16 {
+            return Err(self.damaged("the number of members is not what the archive says"));
         }
         self.check_overlaps(stretches)
     }

@@ -29,9 +29,9 @@ struct Group {
     pending: Vec<Pending>,
 }
 
-/// A hostile archive or manifest may repeat one path without end; what is beyond this is dropped
-/// after it has been reported.
-const SAME_KEY_MAX: usize = 4096;
+/// A hostile archive or manifest may repeat one path, or spellings of it, without end; what is
+/// beyond this is reported as an error and dropped.
+const SAME_KEY_MAX: usize = 512;
 
 pub(crate) fn merge(
     bag: &Bag,
@@ -158,6 +158,9 @@ impl Judge<'_> {
         }
         if group.found.len() < SAME_KEY_MAX {
             group.found.push(found);
+        } else {
+            let message = "too many names differ in spelling only; this file is not checked";
+            self.add(Problem::error(Code::PathCaseCollision, message).path(found.path));
         }
     }
 

@@ -48,7 +48,14 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         ..FetchOptions::default()
     };
     let fetcher = HttpFetcher::new(args.allow_private);
-    let progress = Progress::new(None, &args.bag.display().to_string(), global);
+    let bag = super::open(&args.bag).map_err(super::failure)?;
+    let mut lines = 0;
+    bag.fetch_list(&mut |_| {
+        lines += 1;
+        Ok(())
+    })
+    .map_err(super::failure)?;
+    let progress = Progress::of_files(Some(lines), &args.bag.display().to_string(), global);
     let report = bagit::fetch(&args.bag, &fetcher, &options, &progress);
     progress.finish();
     let report = report.map_err(super::failure)?;

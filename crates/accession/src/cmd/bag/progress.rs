@@ -6,26 +6,45 @@ use bagit::{Observer, info::Oxum};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use std::path::Path;
 
-pub struct Progress(ProgressBar);
+pub struct Progress {
+    bar: ProgressBar,
+    counts_files: bool,
+}
 
 impl Progress {
     pub fn new(total_bytes: Option<u64>, what: &str, global: &Global) -> Progress {
-        let bar = output::bytes_bar(total_bytes, what);
-        if global.quiet {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        Progress(bar)
+        Progress { bar: shown(output::bytes_bar(total_bytes, what), global), counts_files: false }
+    }
+
+    /// A bar that moves with files, not bytes.
+    pub fn of_files(total: Option<u64>, what: &str, global: &Global) -> Progress {
+        Progress { bar: shown(output::count_bar(total, what), global), counts_files: true }
     }
 
     pub fn finish(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 
 impl Observer for Progress {
     fn bytes(&self, bytes: u64) {
-        self.0.inc(bytes);
+        if !self.counts_files {
+            self.bar.inc(bytes);
+        }
     }
+
+    fn files(&self, files: u64) {
+        if self.counts_files {
+            self.bar.inc(files);
+        }
+    }
+}
+
+fn shown(bar: ProgressBar, global: &Global) -> ProgressBar {
+    if global.quiet {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    bar
 }
 
 /// How much a bag's own bag-info.txt says there is to read, if it is a directory.
