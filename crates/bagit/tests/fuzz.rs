@@ -135,7 +135,7 @@ fn run(name: &str, seeds: &[Vec<u8>], target: impl Fn(Vec<u8>, &mut Random)) {
 fn options() -> Options {
     let limits =
         Limits { bytes_max: Some(16 << 20), members_max: Some(10_000), ..Limits::default() };
-    Options { workers: 1, problems_max: 20, limits, memory_bytes: 4000, ..Options::default() }
+    Options { workers: 1, problems_max: 20, limits, memory_bytes: 256 * 1024, ..Options::default() }
 }
 
 fn check(bytes: Vec<u8>) {

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -41,8 +41,16 @@ pub struct Args {
 /// A line of the result.
 struct Measured {
     what: String,
-    seconds: f64,
+    time: Time,
     bytes: u64,
+}
+
+/// What a run took: by the clock, and of the processors. On a machine that also does other work
+/// only the second is comparable.
+#[derive(Clone, Copy)]
+struct Time {
+    seconds: f64,
+    cpu_seconds: Option<f64>,
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
@@ -60,15 +68,17 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         make_bag(&directory, files, size)?;
         make_tar(&directory, &tar, name)?;
         let bytes = files * size;
-        let mut push = |what: String, seconds: f64| lines.push(Measured { what, seconds, bytes });
+        let mut push = |what: String, time: Time| lines.push(Measured { what, time, bytes });
         if let Some(bytes_per_second) = floor {
-            let seconds = bytes as f64 / bytes_per_second / workers as f64;
-            push(format!("{name}: openssl speed, {workers} cores"), seconds);
+            let cpu_seconds = bytes as f64 / bytes_per_second;
+            let seconds = cpu_seconds / workers as f64;
+            let time = Time { seconds, cpu_seconds: Some(cpu_seconds) };
+            push(format!("{name}: openssl speed, {workers} cores"), time);
         }
         push(format!("{name}: directory"), median(args.runs, || validate(&directory))?);
         push(format!("{name}: tar"), median(args.runs, || validate(&tar))?);
         match median(args.runs.min(3), || peer(&args.peer, &directory)) {
-            Ok(seconds) => push(format!("{name}: bagit.py --processes 2"), seconds),
+            Ok(time) => push(format!("{name}: bagit.py --processes 2"), time),
             Err(failure) => tracing::warn!("no comparison with bagit.py: {}", failure.message),
         }
         std::fs::remove_dir_all(&directory)?;
@@ -82,17 +92,21 @@ fn tell(lines: &[Measured], global: &Global) -> Result<(), Failure> {
     if global.json {
         for line in lines {
             let value = serde_json::json!({
-                "what": line.what, "seconds": line.seconds, "bytes": line.bytes,
+                "what": line.what,
+                "seconds": line.time.seconds,
+                "cpu_seconds": line.time.cpu_seconds,
+                "bytes": line.bytes,
             });
             output::json(&value)?;
         }
         return Ok(());
     }
     let rows = lines.iter().map(|line| {
-        let rate = output::size((line.bytes as f64 / line.seconds.max(1e-9)) as u64);
-        vec![line.what.clone(), format!("{:.3} s", line.seconds), format!("{rate}/s")]
+        let rate = output::size((line.bytes as f64 / line.time.seconds.max(1e-9)) as u64);
+        let cpu = line.time.cpu_seconds.map_or("-".to_owned(), |s| format!("{s:.2} s"));
+        vec![line.what.clone(), format!("{:.3} s", line.time.seconds), cpu, format!("{rate}/s")]
     });
-    Ok(output::table(&["validation, sha256 and sha512", "median", "rate"], rows)?)
+    Ok(output::table(&["validation, sha256 and sha512", "median", "processor", "rate"], rows)?)
 }
 
 /// Makes a bag of files that compress badly and differ from each other.
@@ -172,17 +186,35 @@ fn peer(program: &Path, bag: &Path) -> Result<(), Failure> {
     Err(Failure::unable("peer", format!("{} ended with {status}", program.display())))
 }
 
-/// Runs once to warm the cache, then takes the median.
-fn median(runs: usize, mut work: impl FnMut() -> Result<(), Failure>) -> Result<f64, Failure> {
+/// Runs once to warm the cache, then takes the medians.
+fn median(runs: usize, mut work: impl FnMut() -> Result<(), Failure>) -> Result<Time, Failure> {
     work()?;
-    let mut times = Vec::new();
+    let (mut times, mut cpu_times) = (Vec::new(), Vec::new());
     for _ in 0..runs.max(1) {
-        let start = Instant::now();
+        let (start, cpu_start) = (Instant::now(), cpu_seconds());
         work()?;
-        times.push(start.elapsed());
+        times.push(start.elapsed().as_secs_f64());
+        if let (Some(before), Some(after)) = (cpu_start, cpu_seconds()) {
+            cpu_times.push(after - before);
+        }
     }
-    times.sort();
-    Ok(times.get(times.len() / 2).map_or(0.0, Duration::as_secs_f64))
+    let middle = |times: &mut Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied()
+    };
+    let cpu_seconds = middle(&mut cpu_times);
+    Ok(Time { seconds: middle(&mut times).unwrap_or_default(), cpu_seconds })
+}
+
+/// What this process and the programs it ran have used of the processors; only Linux tells it in
+/// a file. Counted in hundredths of a second.
+fn cpu_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name in parentheses may hold anything; what follows are numbers.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks: Option<Vec<f64>> =
+        fields.split_whitespace().skip(11).take(4).map(|field| field.parse().ok()).collect();
+    Some(ticks?.iter().sum::<f64>() / 100.0)
 }
 
 /// Bytes a second of one core that computes both digests, as `openssl speed` says.
