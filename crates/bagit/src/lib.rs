@@ -32,7 +32,9 @@ pub use source::Serialization;
 pub use source::open::Bag;
 pub use summary::Summary;
 pub use validate::{Limits, Mode, Options, Report};
-pub use write::{TarBag, UpdateOptions, WriteOptions, Written, create, create_in_place, update};
+pub use write::{
+    TarBag, UpdateOptions, WriteOptions, Written, create, create_in_place, create_tar, update,
+};
 
 /// Hears how far long work has come, and may stop it. Called from several threads.
 pub trait Observer: Sync {

@@ -106,6 +106,8 @@ fn whatever_is_bagged_is_valid_in_each_of_the_three_ways() {
             tar.add_payload(path, bytes.len() as u64, &mut bytes.as_slice()).unwrap();
         }
         let (tar, _) = tar.finish().unwrap();
+        let (again, _) = bagit::create_tar(&source, Vec::new(), "bag", options(), &()).unwrap();
+        assert_eq!(again, tar, "a directory is written in the order of its paths");
         assert_valid(&Bag::from_read_at(tar, "bag.tar").unwrap(), &files);
 
         bagit::create_in_place(&source, &options(), &()).unwrap();

@@ -1,6 +1,7 @@
 //! Making bags: in place, as a new directory, or as a tar stream; and bringing manifests up to
 //! date. The same input gives the same bytes.
 
+mod archive;
 mod copy;
 mod in_place;
 mod ledger;
@@ -9,6 +10,7 @@ mod tar;
 mod tar_blocks;
 mod update;
 
+pub use archive::create_tar;
 pub use copy::create;
 pub use in_place::create_in_place;
 pub use tar::TarBag;

@@ -4,8 +4,7 @@ use super::progress::Progress;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use bagit::source::{Kind, Member, Members, directory::Directory};
-use bagit::{Algorithm, Error, Observer, TarBag, WriteOptions, Written};
+use bagit::{Algorithm, Error, Observer, WriteOptions, Written};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -83,34 +82,10 @@ fn create_tar(
 ) -> Result<Written, Error> {
     let about = |e| Error::io(target.display().to_string(), e);
     let base = target.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-    let members = Directory::new(directory);
-    let mut list: Vec<Member> = Vec::new();
-    members.list(true, &mut |member| {
-        match member.kind {
-            Kind::Directory => {}
-            Kind::File if member.utf8 => list.push(member),
-            _ => {
-                let message = format!(
-                    "{}: neither a plain file nor a directory, or its name is not UTF-8",
-                    member.path
-                );
-                return Err(Error::Refused(message));
-            }
-        }
-        Ok(())
-    })?;
-    list.sort_by(|a, b| a.path.cmp(&b.path));
     let partial = target.with_extension("tar.part");
     let result = File::create(&partial).map_err(about).and_then(|file| {
-        let mut bag = TarBag::new(BufWriter::with_capacity(1 << 20, file), &base, options)?;
-        for member in &list {
-            let mut reader =
-                members.open(&member.locator).map_err(|e| Error::io(&member.path, e))?;
-            let size = member.size.unwrap_or_default();
-            bag.add_payload(&member.path, size, &mut reader)?;
-            progress.bytes(size);
-        }
-        let (writer, written) = bag.finish()?;
+        let writer = BufWriter::with_capacity(1 << 20, file);
+        let (writer, written) = bagit::create_tar(directory, writer, &base, options, progress)?;
         let file = writer.into_inner().map_err(|e| about(e.into_error()))?;
         file.sync_all().map_err(about)?;
         std::fs::rename(&partial, target).map_err(about)?;
