@@ -50,6 +50,9 @@ pub enum Command {
     /// Back up and restore the database
     Db(cmd::db::Args),
     /// Measure, beside what the machine allows
+    /// Check, make and complete bags (BagIt, RFC 8493)
+    Bag(cmd::bag::Args),
+    /// Measure how fast this machine does the work
     Bench(cmd::bench::Args),
     /// Print a completion script for your shell
     Completions(cmd::completions::Args),
@@ -65,6 +68,7 @@ impl Command {
             Command::Queue(args) => cmd::queue::run(args, global),
             Command::Demo(args) => cmd::demo::run(args, global),
             Command::Db(args) => cmd::db::run(args, global),
+            Command::Bag(args) => cmd::bag::run(args, global),
             Command::Bench(args) => cmd::bench::run(args, global),
             Command::Completions(args) => cmd::completions::run(args),
             Command::Man(args) => cmd::man::run(args, global),

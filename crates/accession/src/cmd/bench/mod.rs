@@ -1,5 +1,6 @@
 //! `accession bench …`: medians, beside the machine's own floor measured in the same run.
 
+mod bag;
 mod driver;
 mod load;
 mod queue;
@@ -18,6 +19,8 @@ pub struct Args {
 enum Command {
     /// The queue: adds, drain, pick-up latency, claims in large queues
     Queue(queue::Args),
+    /// Validation of bags: many small files, few large ones, as directory and as tar
+    Bag(bag::Args),
     /// Answer a harness that compares job queues
     #[command(hide = true)]
     Driver(driver::Args),
@@ -26,6 +29,7 @@ enum Command {
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     match args.command {
         Command::Queue(args) => queue::run(args, global),
+        Command::Bag(args) => bag::run(args, global),
         Command::Driver(args) => driver::run(args),
     }
 }

@@ -1,0 +1,69 @@
+#![doc = include_str!("../README.md")]
+
+mod algorithm;
+mod declaration;
+mod digest;
+pub mod entry;
+mod error;
+mod fetch;
+pub mod info;
+pub mod path;
+mod pool;
+mod problem;
+mod profile;
+pub mod source;
+mod spill;
+mod summary;
+pub mod text;
+mod validate;
+mod write;
+
+pub use algorithm::{Algorithm, Algorithms, UnknownAlgorithm};
+pub use declaration::{Declaration, Version};
+pub use digest::{Digest, Digests, Hasher};
+pub use error::Error;
+#[cfg(feature = "http")]
+pub use fetch::HttpFetcher;
+pub use fetch::guard::is_public;
+pub use fetch::{FetchLine, FetchOptions, FetchReport, Fetched, Fetcher, fetch};
+pub use problem::{Code, Problem, Severity};
+pub use profile::{Catalog, Profile};
+pub use source::Serialization;
+pub use source::open::Bag;
+pub use summary::Summary;
+pub use validate::{Limits, Mode, Options, Report};
+pub use write::{
+    TarBag, UpdateOptions, WriteOptions, Written, create, create_in_place, create_tar, update,
+};
+
+/// Hears how far long work has come, and may stop it. Called from several threads.
+pub trait Observer: Sync {
+    /// So many more bytes were read.
+    fn bytes(&self, _bytes: u64) {}
+    /// So many more files are done.
+    fn files(&self, _files: u64) {}
+    /// Whether to stop.
+    fn stopped(&self) -> bool {
+        false
+    }
+}
+
+/// An observer that does not care.
+impl Observer for () {}
+
+impl Bag {
+    /// Validates the bag. Whatever is wrong with it is in the report; an error means that the
+    /// bag could not be read to the end.
+    pub fn validate(&self, options: &Options) -> Result<Report, Error> {
+        validate::validate(self, options, &())
+    }
+
+    /// Validates the bag, and tells an observer how far it is.
+    pub fn validate_observed(
+        &self,
+        options: &Options,
+        observer: &dyn Observer,
+    ) -> Result<Report, Error> {
+        validate::validate(self, options, observer)
+    }
+}

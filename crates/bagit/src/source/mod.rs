@@ -1,0 +1,144 @@
+//! Where a bag's members come from: a directory, an archive that can be read anywhere, or a
+//! stream that can be read once.
+
+pub mod directory;
+pub mod open;
+pub mod read_at;
+pub mod tar;
+pub(crate) mod tar_header;
+pub mod zip;
+pub(crate) mod zip_format;
+
+use crate::error::Error;
+use serde::Serialize;
+use std::fmt;
+use std::io::{self, Read};
+
+/// What a member is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    File,
+    Directory,
+    Symlink,
+    HardLink,
+    /// A device, a pipe, a socket.
+    Special,
+    /// A file in a form that is not read here: encrypted, sparse, or compressed by a rare method.
+    Unsupported(&'static str),
+}
+
+/// One member of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// The path from the top of the container, with `/` between parts.
+    pub path: String,
+    pub kind: Kind,
+    /// Not known for files of directories unless asked for, because asking costs.
+    pub size: Option<u64>,
+    /// Whether the name is UTF-8; if not, `path` shows bytes as `%XX`.
+    pub utf8: bool,
+    /// How the container finds the member again; only it knows the meaning.
+    pub locator: Vec<u8>,
+}
+
+/// A container whose members can be read in any order, by several threads at once.
+pub trait Members: Send + Sync {
+    fn serialization(&self) -> Serialization;
+
+    /// Visits every member once.
+    fn list(
+        &self,
+        sizes: bool,
+        visit: &mut dyn FnMut(Member) -> Result<(), Error>,
+    ) -> Result<(), Error>;
+
+    /// Opens a member of kind [`Kind::File`].
+    fn open<'a>(&'a self, locator: &[u8]) -> io::Result<Box<dyn Read + 'a>>;
+
+    /// The size of a member that was listed without one.
+    fn size(&self, locator: &[u8]) -> io::Result<u64>;
+
+    /// How many bytes the container has on disk, when it is an archive.
+    fn stored_bytes(&self) -> Option<u64>;
+}
+
+/// How a bag is serialized (RFC 8493 §4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Serialization {
+    #[serde(rename = "directory")]
+    Directory,
+    #[serde(rename = "tar")]
+    Tar,
+    #[serde(rename = "tar.gz")]
+    TarGz,
+    #[serde(rename = "tar.bz2")]
+    TarBz2,
+    #[serde(rename = "tar.zst")]
+    TarZst,
+    #[serde(rename = "zip")]
+    Zip,
+}
+
+impl Serialization {
+    pub fn is_archive(self) -> bool {
+        self != Serialization::Directory
+    }
+
+    /// The media types by which profiles name it.
+    pub fn media_types(self) -> &'static [&'static str] {
+        match self {
+            Serialization::Directory => &[],
+            Serialization::Tar => &["application/tar", "application/x-tar"],
+            Serialization::TarGz => &[
+                "application/gzip",
+                "application/x-gzip",
+                "application/tar+gzip",
+                "application/x-tar+gzip",
+                "application/x-gtar-compressed",
+                "application/x-compressed-tar",
+                "application/x-tgz",
+            ],
+            Serialization::TarBz2 => &[
+                "application/x-bzip2",
+                "application/bzip2",
+                "application/x-bzip",
+                "application/tar+bz2",
+                "application/x-tar+bzip2",
+                "application/x-bzip-compressed-tar",
+                "application/x-bzip2-compressed-tar",
+            ],
+            Serialization::TarZst => &[
+                "application/zstd",
+                "application/x-zstd",
+                "application/tar+zstd",
+                "application/x-zstd-compressed-tar",
+            ],
+            Serialization::Zip => &["application/zip", "application/x-zip-compressed"],
+        }
+    }
+
+    /// Recognises an archive by its first bytes; 512 are enough.
+    pub fn sniff(start: &[u8]) -> Option<Serialization> {
+        match start {
+            [0x1f, 0x8b, ..] => Some(Serialization::TarGz),
+            [b'B', b'Z', b'h', ..] => Some(Serialization::TarBz2),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Serialization::TarZst),
+            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Serialization::Zip),
+            _ if tar_header::looks_like_tar(start) => Some(Serialization::Tar),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Serialization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Serialization::Directory => "directory",
+            Serialization::Tar => "tar",
+            Serialization::TarGz => "tar.gz",
+            Serialization::TarBz2 => "tar.bz2",
+            Serialization::TarZst => "tar.zst",
+            Serialization::Zip => "zip",
+        })
+    }
+}

@@ -1,0 +1,264 @@
+//! An in-process mutator for everything that is parsed. Each target runs for
+//! `$ACCESSION_FUZZ_SECONDS` (4 by default); `$ACCESSION_FUZZ_SEED` replays one case.
+//!
+//! What must hold: no panic, an answer or an error for every input, and no more problems kept
+//! than asked for.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use bagit::{Algorithm, Bag, Limits, Options};
+use common::{Files, gz};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % below.max(1) as u64) as usize
+    }
+}
+
+/// Bytes and words that parsers stumble over.
+const TOKENS: &[&[u8]] = &[
+    b"\0",
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b"../",
+    b"/",
+    b"~",
+    b"%0A",
+    b"%25",
+    b"%",
+    b"*",
+    b":",
+    b" ",
+    b"\t",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\xfe\xff",
+    b"data/",
+    b"BagIt-Version: ",
+    b"18446744073709551616",
+    b"-1",
+    b"PK\x01\x02",
+    b"PK\x03\x04",
+    b"PK\x05\x06",
+    b"PK\x06\x06",
+    b"PK\x06\x07",
+    b"ustar\0",
+    b"\xff\xff\xff\xff",
+    b"\0\0\0\0",
+    b"\x80\0\0\0",
+    b"30 size=99999999999\n",
+    b"GNU.sparse.size=1",
+    b"http://",
+    b"\\",
+    b"C:\\",
+    b"././@LongLink",
+];
+
+fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
+    for _ in 0..=random.next(6) {
+        let at = random.next(bytes.len() + 1);
+        match random.next(7) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << random.next(8),
+            1 if at < bytes.len() => bytes[at] = random.next(256) as u8,
+            2 => bytes.truncate(at),
+            3 => {
+                let token = TOKENS[random.next(TOKENS.len())];
+                bytes.splice(at..at, token.iter().copied());
+            }
+            4 => {
+                let token = TOKENS[random.next(TOKENS.len())];
+                let end = (at + token.len()).min(bytes.len());
+                bytes.splice(at..end, token.iter().copied());
+            }
+            5 => {
+                let len = random.next(600).min(bytes.len() - at);
+                let copy = bytes[at..at + len].to_vec();
+                let to = random.next(bytes.len() + 1);
+                bytes.splice(to..to, copy);
+            }
+            _ => {
+                let end = (at + random.next(64)).min(bytes.len());
+                bytes.drain(at..end);
+            }
+        }
+    }
+    bytes
+}
+
+/// Makes the checksums of tar headers right again, so that what lies behind them is reached.
+fn mend_tar(bytes: &mut [u8]) {
+    for block in bytes.chunks_exact_mut(512) {
+        if &block[257..262] == b"ustar" {
+            block[148..156].copy_from_slice(b"        ");
+            let sum: u32 = block.iter().map(|b| u32::from(*b)).sum();
+            block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        }
+    }
+}
+
+fn run(name: &str, seeds: &[Vec<u8>], target: impl Fn(Vec<u8>, &mut Random)) {
+    let seconds = std::env::var("ACCESSION_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok());
+    let replay: Option<u64> =
+        std::env::var("ACCESSION_FUZZ_SEED").ok().and_then(|s| s.parse().ok());
+    let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(4));
+    let first = replay.unwrap_or_else(|| u64::from(std::process::id()) << 32);
+    let mut cases = 0;
+    while cases == 0 || (replay.is_none() && Instant::now() < end) {
+        let case = first + cases;
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let mut random = Random::new(case);
+            let seed = &seeds[random.next(seeds.len())];
+            let input = mutate(seed, &mut random);
+            target(input, &mut random);
+        }));
+        assert!(outcome.is_ok(), "{name}: replay with ACCESSION_FUZZ_SEED={case}");
+        cases += 1;
+    }
+    println!("{name}: {cases} cases");
+}
+
+fn options() -> Options {
+    let limits =
+        Limits { bytes_max: Some(16 << 20), members_max: Some(10_000), ..Limits::default() };
+    Options { workers: 1, problems_max: 20, limits, memory_bytes: 256 * 1024, ..Options::default() }
+}
+
+fn check(bytes: Vec<u8>) {
+    let Ok(bag) = Bag::from_read_at(bytes, "bag.tar") else { return };
+    if let Ok(report) = bag.validate(&options()) {
+        assert!(report.problems.len() <= 40);
+        assert_eq!(report.valid, report.errors == 0);
+        assert!(report.problems.iter().all(|p| !p.message.is_empty()));
+    }
+}
+
+fn bag() -> Files {
+    Files::valid(&[Algorithm::Md5, Algorithm::Sha256])
+        .with(&format!("data/{}", "long/".repeat(40) + "name"), "x")
+        .with("data/\u{fc}\u{308}", "y")
+        .with("fetch.txt", "http://example.org/a 6 data/hello.txt\nhttp://x/ - data/gone\n")
+}
+
+#[test]
+fn tar() {
+    let hostile = tar_of_links();
+    run("tar", &[bag().tar("bag/"), hostile], |mut bytes, random| {
+        mend_tar(&mut bytes);
+        check(if random.next(4) == 0 { gz(&bytes) } else { bytes });
+    });
+}
+
+fn tar_of_links() -> Vec<u8> {
+    let mut builder = tar::Builder::new(bag().tar("bag/"));
+    for kind in [tar::EntryType::Symlink, tar::EntryType::Link, tar::EntryType::Char] {
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_size(0);
+        header.set_path("bag/data/link").unwrap();
+        header.set_link_name("/etc/passwd").unwrap();
+        header.set_cksum();
+        builder.append(&header, std::io::empty()).unwrap();
+    }
+    let pax = [("path", &b"bag/data/pax"[..]), ("size", b"3"), ("GNU.sparse.major", b"1")];
+    builder.append_pax_extensions(pax).unwrap();
+    let mut bytes = builder.into_inner().unwrap();
+    // The first archive's end must not hide what follows it.
+    while let Some(at) = bytes.chunks(512).position(|block| block.iter().all(|b| *b == 0)) {
+        if at * 512 + 1024 >= bytes.len() {
+            break;
+        }
+        bytes.drain(at * 512..(at + 1) * 512);
+    }
+    bytes
+}
+
+#[test]
+fn compressed_streams() {
+    let tar = bag().tar("bag/");
+    let seeds = [gz(&tar), common::bz2(&tar), common::zst(&tar)];
+    run("compressed", &seeds, |bytes, _| check(bytes));
+}
+
+#[test]
+fn zip() {
+    let seeds = [bag().zip("bag/", true), bag().zip("bag/", false)];
+    run("zip", &seeds, |bytes, _| check(bytes));
+}
+
+/// Puts mutated text into an otherwise fine bag.
+fn tag_file(name: &'static str, seeds: &[Vec<u8>]) {
+    run(name, seeds, |bytes, random| {
+        let mut files = bag().with(name, bytes);
+        if random.next(3) == 0 {
+            let encoding = ["UTF-16", "ISO-8859-1", "Shift_JIS", "utf-16le"][random.next(4)];
+            let text = format!("BagIt-Version: 0.97\nTag-File-Character-Encoding: {encoding}\n");
+            if name != "bagit.txt" {
+                files = files.with("bagit.txt", text);
+            }
+        }
+        let tar = files.tar("bag/");
+        let bag = Bag::from_read_at(tar.clone(), "bag.tar").unwrap();
+        bag.summary().unwrap();
+        bag.fetch_list(&mut |line| {
+            assert!(line.path.starts_with("data/") && !line.path.split('/').any(|p| p == ".."));
+            Ok(())
+        })
+        .unwrap();
+        check(tar);
+    });
+}
+
+fn file(name: &str) -> Vec<u8> {
+    bag().0.into_iter().find(|(path, _)| path == name).unwrap().1
+}
+
+#[test]
+fn declarations() {
+    tag_file("bagit.txt", &[file("bagit.txt")]);
+}
+
+#[test]
+fn information() {
+    tag_file(
+        "bag-info.txt",
+        &[file("bag-info.txt"), b"A: b\n  c\n\td\nE : f\nPayload-Oxum: 1.2\n".to_vec()],
+    );
+}
+
+#[test]
+fn manifests() {
+    tag_file("manifest-md5.txt", &[file("manifest-md5.txt")]);
+}
+
+#[test]
+fn fetch_lists() {
+    tag_file("fetch.txt", &[file("fetch.txt")]);
+}
+
+#[test]
+fn profiles() {
+    let json = br#"{"BagIt-Profile-Info": {"BagIt-Profile-Identifier": "x"}, "Bag-Info": {"T":
+        {"required": true, "values": ["a"], "repeatable": false}}, "Tag-Files-Allowed": ["[a-z]*?"],
+        "Payload-Files-Required": ["data/*"], "Serialization": "optional"}"#;
+    let tar = bag().tar("bag/");
+    run("profile", &[json.to_vec()], |bytes, _| {
+        let Ok(profile) = bagit::Profile::from_json(&bytes, "fuzz") else { return };
+        let options = Options { profile: Some(profile), ..options() };
+        Bag::from_read_at(tar.clone(), "bag").unwrap().validate(&options).unwrap();
+    });
+}
