@@ -1,0 +1,234 @@
+//! Which signatures are worth trying on a file: a look at a few words at fixed offsets and one
+//! pass of a multi-pattern search leave a handful out of thousands.
+//!
+//! Each signature is entered under one key, the most telling of its sequences. Keys near a fixed
+//! offset are found in tables of eight-byte words; keys that may stand anywhere in a range are
+//! found by Aho–Corasick; the few that have no literal at all are always tried.
+
+use crate::model::{Anchor, Sequence, Signature, Slot};
+use crate::pattern::{Pattern, telling};
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use std::collections::BTreeMap;
+
+/// Ranges up to this wide are entered in the tables once for each offset.
+const SPREAD_MAX: u32 = 16;
+/// Longer literals tell no more, and make the search larger.
+const LITERAL_BYTES_MAX: usize = 12;
+/// How far from the anchor the literals that are searched for may stand.
+pub(crate) const REACH_BYTES_MAX: usize = 256 * 1024;
+
+/// The keys of all signatures, for the beginning and for the (reversed) end of a file.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub beginning: Keys,
+    pub end: Keys,
+}
+
+impl Index {
+    pub fn new(signatures: &[Signature]) -> Index {
+        let (mut beginning, mut end) = (Builder::default(), Builder::default());
+        for (number, signature) in (0u32..).zip(signatures) {
+            let Some(key) = signature.sequences.iter().max_by_key(|sequence| value(sequence))
+            else {
+                continue;
+            };
+            match key.anchor {
+                Anchor::End => end.add(number, key),
+                Anchor::Beginning | Anchor::Anywhere => beginning.add(number, key),
+            }
+        }
+        Index { beginning: beginning.build(), end: end.build() }
+    }
+}
+
+/// How good a key a sequence is: at a known place first, at the beginning rather than the end,
+/// then by how telling its bytes are.
+fn value(sequence: &Sequence) -> (u8, bool, usize) {
+    let Some(slot) = sequence.slots.first() else { return (0, false, 0) };
+    let place = match (spread(slot), literal(sequence)) {
+        (Some(_), _) if prefix_value(slot) >= 16 => 3,
+        (_, Some(literal)) if telling(literal) >= 16 => 2,
+        (Some(_), _) => 1,
+        _ => 0,
+    };
+    (place, sequence.anchor != Anchor::End, prefix_value(slot).min(24))
+}
+
+fn prefix_value(slot: &Slot) -> usize {
+    let known = |pattern: &Pattern| {
+        let (value, mask) = pattern.prefix();
+        let bytes = value.to_le_bytes().into_iter().zip(mask.to_le_bytes());
+        telling(&bytes.filter(|(_, mask)| *mask != 0).map(|(byte, _)| byte).collect::<Vec<_>>())
+    };
+    slot.choices.iter().map(known).min().unwrap_or(0)
+}
+
+/// The offsets a slot may stand at, if they are few.
+fn spread(slot: &Slot) -> Option<std::ops::RangeInclusive<u32>> {
+    let max = slot.gap_max.filter(|max| max - slot.gap_min.min(*max) <= SPREAD_MAX)?;
+    Some(slot.gap_min..=max)
+}
+
+/// The most telling literal that must stand within reach of the anchor.
+fn literal(sequence: &Sequence) -> Option<&[u8]> {
+    let mut reach = 0usize;
+    let mut best: Option<&[u8]> = None;
+    for slot in &sequence.slots {
+        let longest = slot.choices.iter().map(Pattern::len).max().unwrap_or(0);
+        let Some(gap) = slot.gap_max else { break };
+        reach = reach.saturating_add(gap as usize).saturating_add(longest);
+        if reach > REACH_BYTES_MAX {
+            break;
+        }
+        if let [only] = slot.choices.as_slice()
+            && let Some((_, needle)) = only.needle()
+            && best.is_none_or(|other| telling(needle) > telling(other))
+        {
+            best = Some(needle);
+        }
+    }
+    best
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    value: u64,
+    mask: u64,
+    signature: u32,
+}
+
+/// What may stand at one offset: entries by their first byte.
+#[derive(Debug)]
+struct Table {
+    offset: usize,
+    entries: Vec<Entry>,
+    /// Where the entries of each first byte begin; the last is where all end.
+    starts: Vec<u32>,
+    /// Entries whose first byte is not certain.
+    open: Vec<Entry>,
+}
+
+impl Table {
+    fn new(offset: usize, entries: Vec<Entry>) -> Table {
+        let (mut entries, open): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|entry| entry.mask & 0xff != 0);
+        entries.sort_by_key(|entry| entry.value & 0xff);
+        let before = |byte: u64| entries.partition_point(|entry| entry.value & 0xff < byte) as u32;
+        let starts = (0..=256).map(before).collect();
+        Table { offset, entries, starts, open }
+    }
+
+    fn candidates(&self, text: &[u8], found: &mut Vec<u32>) {
+        let Some(rest) = text.get(self.offset..).filter(|rest| !rest.is_empty()) else { return };
+        let mut word = [0u8; 8];
+        match rest.first_chunk::<8>() {
+            Some(chunk) => word = *chunk,
+            None => word[..rest.len()].copy_from_slice(rest),
+        }
+        let first = usize::from(word[0]);
+        let word = u64::from_le_bytes(word);
+        let bucket = self.starts[first] as usize..self.starts[first + 1] as usize;
+        for entry in self.entries[bucket].iter().chain(&self.open) {
+            if word & entry.mask == entry.value {
+                found.push(entry.signature);
+            }
+        }
+    }
+}
+
+/// The keys at one end of a file.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    tables: Vec<Table>,
+    search: Option<AhoCorasick>,
+    /// For each literal that is searched for, the signatures that need it.
+    literals: Vec<Vec<u32>>,
+    /// Signatures without a usable key.
+    always: Vec<u32>,
+    /// All signatures entered here.
+    pub all: Vec<u32>,
+}
+
+impl Keys {
+    /// The signatures worth trying on this text, in order, each once.
+    pub fn candidates(&self, text: &[u8], found: &mut Vec<u32>) {
+        found.clear();
+        for table in &self.tables {
+            table.candidates(text, found);
+        }
+        if let Some(search) = &self.search {
+            let near = text.get(..REACH_BYTES_MAX).unwrap_or(text);
+            let mut last = usize::MAX;
+            for hit in search.find_overlapping_iter(near) {
+                let pattern = hit.pattern().as_usize();
+                if pattern != last {
+                    last = pattern;
+                    found.extend(&self.literals[pattern]);
+                }
+                if found.len() > 1 << 16 {
+                    // A text made of nothing but keys: keep the list short.
+                    found.sort_unstable();
+                    found.dedup();
+                }
+            }
+        }
+        found.extend(&self.always);
+        found.sort_unstable();
+        found.dedup();
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    tables: BTreeMap<u32, Vec<Entry>>,
+    literals: BTreeMap<Vec<u8>, Vec<u32>>,
+    always: Vec<u32>,
+    all: Vec<u32>,
+}
+
+impl Builder {
+    fn add(&mut self, signature: u32, key: &Sequence) {
+        self.all.push(signature);
+        let (place, ..) = value(key);
+        let offsets = key.slots.first().and_then(|slot| Some((slot, spread(slot)?)));
+        match (offsets, literal(key)) {
+            (Some((slot, offsets)), _) if place != 2 => {
+                for offset in offsets {
+                    let entries = self.tables.entry(offset).or_default();
+                    entries.extend(slot.choices.iter().map(|pattern| {
+                        let (value, mask) = pattern.prefix();
+                        Entry { value, mask, signature }
+                    }));
+                }
+            }
+            (_, Some(literal)) if literal.len() >= 2 => {
+                let literal = telling_part(literal).to_vec();
+                self.literals.entry(literal).or_default().push(signature);
+            }
+            _ => self.always.push(signature),
+        }
+    }
+
+    fn build(self) -> Keys {
+        let (patterns, literals): (Vec<_>, Vec<_>) = self.literals.into_iter().unzip();
+        // With no pattern, or too many, there is no search, and all its signatures are always tried.
+        let search = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(&patterns)
+            .ok()
+            .filter(|_| !patterns.is_empty());
+        let mut always = self.always;
+        if search.is_none() {
+            always.extend(literals.iter().flatten());
+        }
+        let tables = self.tables.into_iter();
+        let tables = tables.map(|(offset, entries)| Table::new(offset as usize, entries)).collect();
+        Keys { tables, search, literals, always, all: self.all }
+    }
+}
+
+/// The part of a long literal that is worth searching for.
+fn telling_part(literal: &[u8]) -> &[u8] {
+    let size = literal.len().min(LITERAL_BYTES_MAX);
+    literal.windows(size).max_by_key(|part| telling(part)).unwrap_or(literal)
+}
