@@ -105,9 +105,15 @@ impl Reader {
             let end = text[at..].find(char::is_whitespace).map_or(text.len(), |length| at + length);
             let (name, word) =
                 text[at + 1..end].split_once(':').unwrap_or((&text[at + 1..end], ""));
-            let body =
-                self.definitions.get(name).ok_or_else(|| bad(line, "an unknown definition"))?;
-            text = format!("{}{}{}", &text[..at], body.replace("<>", word), &text[end..]);
+            let body = match name {
+                "utf16le" => hex(word.encode_utf16().flat_map(u16::to_le_bytes)),
+                "utf16be" => hex(word.encode_utf16().flat_map(u16::to_be_bytes)),
+                _ => {
+                    let body = self.definitions.get(name);
+                    body.ok_or_else(|| bad(line, "an unknown definition"))?.replace("<>", word)
+                }
+            };
+            text = format!("{}{body}{}", &text[..at], &text[end..]);
         }
         Err(bad(line, "definitions go round in circles"))
     }
@@ -168,6 +174,10 @@ impl Reader {
         mark_formats_with_signatures(&mut self.set);
         self.set
     }
+}
+
+fn hex(bytes: impl Iterator<Item = u8>) -> String {
+    bytes.map(|byte| format!("{byte:02X}")).collect()
 }
 
 fn container_kind(line: &str, word: &str) -> Result<ContainerKind> {
