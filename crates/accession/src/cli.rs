@@ -43,8 +43,14 @@ pub struct Global {
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Measure the speed of parts of this program on this machine
+    Bench(cmd::bench::Args),
     /// Print a completion script for your shell
     Completions(cmd::completions::Args),
+    /// The sets of signatures that files are identified by: install, list, use, show
+    Formats(cmd::formats::Args),
+    /// Say what format files are in, by PRONOM's signatures
+    Identify(cmd::identify::Args),
     /// Write the manual pages into a directory
     Man(cmd::man::Args),
 }
@@ -52,7 +58,10 @@ pub enum Command {
 impl Command {
     pub fn run(self, global: &Global) -> Result<Exit, Failure> {
         match self {
+            Command::Bench(args) => cmd::bench::run(args, global),
             Command::Completions(args) => cmd::completions::run(args),
+            Command::Formats(args) => cmd::formats::run(args, global),
+            Command::Identify(args) => cmd::identify::run(args, global),
             Command::Man(args) => cmd::man::run(args, global),
         }
     }
