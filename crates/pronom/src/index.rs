@@ -41,26 +41,38 @@ impl Index {
     }
 }
 
+/// How a signature may be found by one of its sequences.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// No bytes that tell anything: it is always tried.
+    Nowhere,
+    /// A byte or so at a known offset.
+    Vague,
+    /// Literals within reach.
+    InReach,
+    /// Telling bytes at a known offset.
+    Fixed,
+}
+
 /// How good a key a sequence is: at a known place first, at the beginning rather than the end,
 /// then by how telling its bytes are.
-fn value(sequence: &Sequence) -> (u8, bool, usize) {
-    let Some(slot) = sequence.slots.first() else { return (0, false, 0) };
-    let place = match (spread(slot), literal(sequence)) {
-        (Some(_), _) if prefix_value(slot) >= 16 => 3,
-        (_, Some(literal)) if telling(literal) >= 16 => 2,
-        (Some(_), _) => 1,
-        _ => 0,
+fn value(sequence: &Sequence) -> (Place, bool, usize) {
+    let Some(slot) = sequence.slots.first() else { return (Place::Nowhere, false, 0) };
+    let known = spread(slot).map(|_| prefix_value(slot));
+    let place = match known {
+        Some(prefix) if prefix >= 16 => Place::Fixed,
+        _ => match (literals(sequence), known) {
+            (Some((_, score)), _) if score >= 16 => Place::InReach,
+            (_, Some(_)) => Place::Vague,
+            (Some(_), None) => Place::InReach,
+            (None, None) => Place::Nowhere,
+        },
     };
-    (place, sequence.anchor != Anchor::End, prefix_value(slot).min(24))
+    (place, sequence.anchor != Anchor::End, known.unwrap_or(0).min(24))
 }
 
 fn prefix_value(slot: &Slot) -> usize {
-    let known = |pattern: &Pattern| {
-        let (value, mask) = pattern.prefix();
-        let bytes = value.to_le_bytes().into_iter().zip(mask.to_le_bytes());
-        telling(&bytes.filter(|(_, mask)| *mask != 0).map(|(byte, _)| byte).collect::<Vec<_>>())
-    };
-    slot.choices.iter().map(known).min().unwrap_or(0)
+    slot.choices.iter().map(Pattern::prefix_telling).min().unwrap_or(0)
 }
 
 /// The offsets a slot may stand at, if they are few.
@@ -69,10 +81,11 @@ fn spread(slot: &Slot) -> Option<std::ops::RangeInclusive<u32>> {
     Some(slot.gap_min..=max)
 }
 
-/// The most telling literal that must stand within reach of the anchor.
-fn literal(sequence: &Sequence) -> Option<&[u8]> {
+/// The most telling literals one of which must stand within reach of the anchor, and how telling
+/// the least of them is.
+fn literals(sequence: &Sequence) -> Option<(&Slot, usize)> {
     let mut reach = 0usize;
-    let mut best: Option<&[u8]> = None;
+    let mut best: Option<(&Slot, usize)> = None;
     for slot in &sequence.slots {
         let longest = slot.choices.iter().map(Pattern::len).max().unwrap_or(0);
         let Some(gap) = slot.gap_max else { break };
@@ -80,11 +93,13 @@ fn literal(sequence: &Sequence) -> Option<&[u8]> {
         if reach > REACH_BYTES_MAX {
             break;
         }
-        if let [only] = slot.choices.as_slice()
-            && let Some((_, needle)) = only.needle()
-            && best.is_none_or(|other| telling(needle) > telling(other))
-        {
-            best = Some(needle);
+        let score = |pattern: &Pattern| {
+            let needle = pattern.needle().map(|(_, needle)| needle).filter(|n| n.len() >= 2);
+            needle.map(telling)
+        };
+        let least = slot.choices.iter().map(score).min().flatten().unwrap_or(0);
+        if least > best.map_or(0, |(_, score)| score) {
+            best = Some((slot, least));
         }
     }
     best
@@ -190,9 +205,8 @@ impl Builder {
     fn add(&mut self, signature: u32, key: &Sequence) {
         self.all.push(signature);
         let (place, ..) = value(key);
-        let offsets = key.slots.first().and_then(|slot| Some((slot, spread(slot)?)));
-        match (offsets, literal(key)) {
-            (Some((slot, offsets)), _) if place != 2 => {
+        match (key.slots.first().and_then(|slot| Some((slot, spread(slot)?))), literals(key)) {
+            (Some((slot, offsets)), _) if place != Place::InReach => {
                 for offset in offsets {
                     let entries = self.tables.entry(offset).or_default();
                     entries.extend(slot.choices.iter().map(|pattern| {
@@ -201,9 +215,11 @@ impl Builder {
                     }));
                 }
             }
-            (_, Some(literal)) if literal.len() >= 2 => {
-                let literal = telling_part(literal).to_vec();
-                self.literals.entry(literal).or_default().push(signature);
+            (_, Some((slot, _))) => {
+                for (_, needle) in slot.choices.iter().filter_map(Pattern::needle) {
+                    let literal = telling_part(needle).to_vec();
+                    self.literals.entry(literal).or_default().push(signature);
+                }
             }
             _ => self.always.push(signature),
         }
@@ -231,4 +247,81 @@ impl Builder {
 fn telling_part(literal: &[u8]) -> &[u8] {
     let size = literal.len().min(LITERAL_BYTES_MAX);
     literal.windows(size).max_by_key(|part| telling(part)).unwrap_or(literal)
+}
+
+#[cfg(test)]
+mod tmp {
+    use super::*;
+    use crate::synth::common;
+    #[test]
+    fn tmp() {
+        let set = common::official().unwrap();
+        let index = Index::new(&set.signatures);
+        for keys in [&index.beginning, &index.end] {
+            println!(
+                "all {} tables {} entries {} open {} always {:?} literals {}",
+                keys.all.len(),
+                keys.tables.len(),
+                keys.tables.iter().map(|t| t.entries.len()).sum::<usize>(),
+                keys.tables.iter().map(|t| t.open.len()).sum::<usize>(),
+                keys.always.iter().map(|s| set.signatures[*s as usize].id).collect::<Vec<_>>(),
+                keys.literals.len()
+            );
+            let mut state = 77u64;
+            let text: Vec<u8> = (0..4096)
+                .map(|_| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    state as u8
+                })
+                .collect();
+            let mut found = Vec::new();
+            let t = std::time::Instant::now();
+            for _ in 0..100 {
+                keys.candidates(&text, &mut found);
+            }
+            println!("{:?} each, {} candidates", t.elapsed() / 100, found.len());
+            for t in &keys.tables {
+                if t.open.len() > 0 {
+                    println!(
+                        "open at {}: {:?}",
+                        t.offset,
+                        t.open
+                            .iter()
+                            .map(|e| (set.signatures[e.signature as usize].id, e.mask != 0))
+                            .collect::<Vec<_>>()
+                    );
+                }
+            }
+            for c in &found {
+                let s = &set.signatures[*c as usize];
+                let t = std::time::Instant::now();
+                for q in &s.sequences {
+                    let mut p = crate::progress::Progress::new(&q.slots);
+                    p.feed(0, &text);
+                }
+                println!("  {} {:?}", s.id, t.elapsed());
+            }
+        }
+        let id = crate::Identifier::new(set.clone());
+        let text = [7u8; 4096];
+        let t = std::time::Instant::now();
+        for _ in 0..200 {
+            id.identify(&mut &text[..], Some("a.zzz")).unwrap();
+        }
+        println!("identify {:?}", t.elapsed() / 200);
+        let c = set.to_compiled().unwrap();
+        let t = std::time::Instant::now();
+        let s2 = SignatureSetX::from_compiled(&c).unwrap();
+        println!("from_compiled {:?} {}", t.elapsed(), c.len());
+        let t = std::time::Instant::now();
+        let i = Index::new(&s2.signatures);
+        println!("index {:?}", t.elapsed());
+        let _ = i;
+        let t = std::time::Instant::now();
+        let _i = crate::Identifier::new(s2);
+        println!("identifier {:?}", t.elapsed());
+    }
+    use crate::SignatureSet as SignatureSetX;
 }

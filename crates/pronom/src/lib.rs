@@ -10,6 +10,8 @@ mod droid;
 mod error;
 mod essential;
 mod expr;
+#[cfg(test)]
+mod hostile;
 #[cfg(feature = "http")]
 mod http;
 mod identify;

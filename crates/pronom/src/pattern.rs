@@ -105,10 +105,10 @@ fn order(text: &[u8], bound: &[u8], backwards: bool) -> Ordering {
     if backwards { text.iter().rev().cmp(bound.iter()) } else { text.cmp(bound) }
 }
 
-/// A pattern of a fixed length. Only its parts are stored; the rest is worked out from them, so
-/// that a damaged store cannot make them disagree.
+/// A pattern of a fixed length. What is stored is checked when it is loaded, so that a damaged
+/// store cannot make length, needle and parts disagree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<Part>", into = "Vec<Part>")]
+#[serde(from = "Stored", into = "Stored")]
 pub(crate) struct Pattern {
     parts: Vec<Part>,
     len: usize,
@@ -116,18 +116,26 @@ pub(crate) struct Pattern {
     needle: Option<(usize, usize)>,
 }
 
-impl From<Vec<Part>> for Pattern {
-    fn from(parts: Vec<Part>) -> Pattern {
-        let len = parts.iter().map(Part::len).sum();
-        let mut pattern = Pattern { parts, len, needle: None };
-        pattern.needle = pattern.best_needle();
-        pattern
+/// A pattern as it is stored: its parts, and which of them is the needle.
+type Stored = (Vec<Part>, Option<u32>);
+
+impl From<Stored> for Pattern {
+    fn from((parts, needle): Stored) -> Pattern {
+        let (mut len, mut place) = (0, None);
+        for (index, part) in parts.iter().enumerate() {
+            if needle.is_some_and(|needle| needle as usize == index) {
+                place = Some((len, index));
+            }
+            len += part.len();
+        }
+        Pattern { parts, len, needle: place }
     }
 }
 
-impl From<Pattern> for Vec<Part> {
-    fn from(pattern: Pattern) -> Vec<Part> {
-        pattern.parts
+impl From<Pattern> for Stored {
+    fn from(pattern: Pattern) -> Stored {
+        let needle = pattern.needle.and_then(|(_, index)| u32::try_from(index).ok());
+        (pattern.parts, needle)
     }
 }
 
@@ -231,6 +239,19 @@ impl Pattern {
             }
         }
         (u64::from_le_bytes(value), u64::from_le_bytes(mask))
+    }
+
+    /// How telling the bytes are that are certain among the first eight.
+    pub fn prefix_telling(&self) -> usize {
+        let (value, mask) = self.prefix();
+        let (value, mask) = (value.to_le_bytes(), mask.to_le_bytes());
+        let mut known = [0u8; 8];
+        let mut count = 0;
+        for (byte, _) in value.iter().zip(mask).filter(|(_, mask)| *mask != 0) {
+            known[count] = *byte;
+            count += 1;
+        }
+        telling(&known[..count])
     }
 
     /// Any text that fits the pattern.

@@ -292,4 +292,52 @@ mod tests {
         progress.feed(0, b"ab........");
         assert!(progress.settled() && progress.hit().is_none());
     }
+
+    /// All ends that a naive search, which tries everything, finds.
+    fn naive(slots: &[Slot], text: &[u8], at: usize) -> bool {
+        let Some(slot) = slots.first() else { return true };
+        let last = slot.gap_max.map_or(text.len(), |max| at + max as usize);
+        (at + slot.gap_min as usize..=last.min(text.len())).any(|start| {
+            slot.choices.iter().any(|pattern| {
+                pattern.fits_at(text, start) && naive(&slots[1..], text, start + pattern.len())
+            })
+        })
+    }
+
+    #[test]
+    fn random_patterns_agree_with_trying_everything() {
+        let mut state = 7u64;
+        let mut random = |limit: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % limit
+        };
+        let mut found = 0;
+        for _ in 0..4000 {
+            let mut expression = String::from("{0-3}");
+            for _ in 0..1 + random(4) {
+                expression +=
+                    ["'a'", "'b'", "'ab'", "('aa'|'b')", "[!61]", "'ba'??"][random(6) as usize];
+                let (low, wide) = (random(3), random(4));
+                expression += &match random(4) {
+                    0 => "*".to_owned(),
+                    1 => format!("{{{low}}}"),
+                    _ => format!("{{{low}-{}}}", low + wide),
+                };
+            }
+            let text: Vec<u8> = (0..random(20)).map(|_| b"ab"[random(2) as usize]).collect();
+            let slots = expr::parse(&expression).unwrap();
+            let expected = naive(&slots, &text, 0);
+            assert_eq!(whole(&expression, &text).is_some(), expected, "{expression} {text:?}");
+            let size = 1 + random(5) as usize;
+            assert_eq!(
+                pieces(&expression, &text, size).is_some(),
+                expected,
+                "{expression} {text:?}"
+            );
+            found += usize::from(expected);
+        }
+        assert!((500..3500).contains(&found), "{found}");
+    }
 }

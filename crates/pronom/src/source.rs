@@ -109,6 +109,9 @@ impl Source for Remembered<'_, '_> {
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
         let wanted = (buffer.len() as u64).min(self.len.saturating_sub(offset));
+        if wanted == 0 {
+            return Ok(0);
+        }
         let end = offset + wanted;
         // Both windows lie within the object, so what is inside them fits a `usize`.
         let tail_start = self.len - self.tail.len() as u64;
