@@ -281,15 +281,16 @@ impl Identifier {
 
     fn describe(&self, format: u32, basis: Basis, extension: &str) -> Option<Match> {
         let format = self.set.formats.get(format as usize)?;
-        let known =
-            format.extensions.is_empty() || format.extensions.iter().any(|e| e == extension);
+        let known = format.extensions.iter().any(|e| e == extension);
+        let any = format.extensions.is_empty() || extension.is_empty();
         Some(Match {
             puid: format.puid.clone(),
             name: format.name.clone(),
             version: format.version.clone(),
             mime: format.mime.clone(),
             basis,
-            extension_mismatch: !known && !extension.is_empty(),
+            extension_match: known,
+            extension_mismatch: !known && !any,
         })
     }
 }

@@ -3,17 +3,15 @@
 //!
 //! Each signature is entered under one key, the most telling of its sequences. Keys near a fixed
 //! offset are found in tables of eight-byte words; keys that may stand anywhere in a range are
-//! found by Aho–Corasick; the few that have no literal at all are always tried.
+//! found by one search for all of them; the few that have no literal at all are always tried.
 
 use crate::model::{Anchor, Sequence, Signature, Slot};
 use crate::pattern::{Pattern, telling};
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use crate::search::{LITERAL_BYTES_MIN, Search};
 use std::collections::BTreeMap;
 
 /// Ranges up to this wide are entered in the tables once for each offset.
 const SPREAD_MAX: u32 = 16;
-/// Longer literals tell no more, and make the search larger.
-const LITERAL_BYTES_MAX: usize = 12;
 /// How far from the anchor the literals that are searched for may stand.
 pub(crate) const REACH_BYTES_MAX: usize = 256 * 1024;
 
@@ -94,7 +92,8 @@ fn literals(sequence: &Sequence) -> Option<(&Slot, usize)> {
             break;
         }
         let score = |pattern: &Pattern| {
-            let needle = pattern.needle().map(|(_, needle)| needle).filter(|n| n.len() >= 2);
+            let needle =
+                pattern.needle().map(|(_, needle)| needle).filter(|n| n.len() >= LITERAL_BYTES_MIN);
             needle.map(telling)
         };
         let least = slot.choices.iter().map(score).min().flatten().unwrap_or(0);
@@ -155,9 +154,8 @@ impl Table {
 #[derive(Debug)]
 pub(crate) struct Keys {
     tables: Vec<Table>,
-    search: Option<AhoCorasick>,
-    /// For each literal that is searched for, the signatures that need it.
-    literals: Vec<Vec<u32>>,
+    /// Literals, called by the signatures that need them.
+    search: Search,
     /// Signatures without a usable key.
     always: Vec<u32>,
     /// All signatures entered here.
@@ -171,22 +169,8 @@ impl Keys {
         for table in &self.tables {
             table.candidates(text, found);
         }
-        if let Some(search) = &self.search {
-            let near = text.get(..REACH_BYTES_MAX).unwrap_or(text);
-            let mut last = usize::MAX;
-            for hit in search.find_overlapping_iter(near) {
-                let pattern = hit.pattern().as_usize();
-                if pattern != last {
-                    last = pattern;
-                    found.extend(&self.literals[pattern]);
-                }
-                if found.len() > 1 << 16 {
-                    // A text made of nothing but keys: keep the list short.
-                    found.sort_unstable();
-                    found.dedup();
-                }
-            }
-        }
+        self.search
+            .run(text.get(..REACH_BYTES_MAX).unwrap_or(text), |signature| found.push(signature));
         found.extend(&self.always);
         found.sort_unstable();
         found.dedup();
@@ -196,7 +180,7 @@ impl Keys {
 #[derive(Default)]
 struct Builder {
     tables: BTreeMap<u32, Vec<Entry>>,
-    literals: BTreeMap<Vec<u8>, Vec<u32>>,
+    literals: Vec<(Vec<u8>, u32)>,
     always: Vec<u32>,
     all: Vec<u32>,
 }
@@ -217,8 +201,7 @@ impl Builder {
             }
             (_, Some((slot, _))) => {
                 for (_, needle) in slot.choices.iter().filter_map(Pattern::needle) {
-                    let literal = telling_part(needle).to_vec();
-                    self.literals.entry(literal).or_default().push(signature);
+                    self.literals.push((needle.to_vec(), signature));
                 }
             }
             _ => self.always.push(signature),
@@ -226,102 +209,10 @@ impl Builder {
     }
 
     fn build(self) -> Keys {
-        let (patterns, literals): (Vec<_>, Vec<_>) = self.literals.into_iter().unzip();
-        // With no pattern, or too many, there is no search, and all its signatures are always tried.
-        let search = AhoCorasick::builder()
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(&patterns)
-            .ok()
-            .filter(|_| !patterns.is_empty());
-        let mut always = self.always;
-        if search.is_none() {
-            always.extend(literals.iter().flatten());
-        }
+        let search =
+            Search::new(self.literals.iter().map(|(literal, id)| (literal.as_slice(), *id)));
         let tables = self.tables.into_iter();
         let tables = tables.map(|(offset, entries)| Table::new(offset as usize, entries)).collect();
-        Keys { tables, search, literals, always, all: self.all }
+        Keys { tables, search, always: self.always, all: self.all }
     }
-}
-
-/// The part of a long literal that is worth searching for.
-fn telling_part(literal: &[u8]) -> &[u8] {
-    let size = literal.len().min(LITERAL_BYTES_MAX);
-    literal.windows(size).max_by_key(|part| telling(part)).unwrap_or(literal)
-}
-
-#[cfg(test)]
-mod tmp {
-    use super::*;
-    use crate::synth::common;
-    #[test]
-    fn tmp() {
-        let set = common::official().unwrap();
-        let index = Index::new(&set.signatures);
-        for keys in [&index.beginning, &index.end] {
-            println!(
-                "all {} tables {} entries {} open {} always {:?} literals {}",
-                keys.all.len(),
-                keys.tables.len(),
-                keys.tables.iter().map(|t| t.entries.len()).sum::<usize>(),
-                keys.tables.iter().map(|t| t.open.len()).sum::<usize>(),
-                keys.always.iter().map(|s| set.signatures[*s as usize].id).collect::<Vec<_>>(),
-                keys.literals.len()
-            );
-            let mut state = 77u64;
-            let text: Vec<u8> = (0..4096)
-                .map(|_| {
-                    state ^= state << 13;
-                    state ^= state >> 7;
-                    state ^= state << 17;
-                    state as u8
-                })
-                .collect();
-            let mut found = Vec::new();
-            let t = std::time::Instant::now();
-            for _ in 0..100 {
-                keys.candidates(&text, &mut found);
-            }
-            println!("{:?} each, {} candidates", t.elapsed() / 100, found.len());
-            for t in &keys.tables {
-                if t.open.len() > 0 {
-                    println!(
-                        "open at {}: {:?}",
-                        t.offset,
-                        t.open
-                            .iter()
-                            .map(|e| (set.signatures[e.signature as usize].id, e.mask != 0))
-                            .collect::<Vec<_>>()
-                    );
-                }
-            }
-            for c in &found {
-                let s = &set.signatures[*c as usize];
-                let t = std::time::Instant::now();
-                for q in &s.sequences {
-                    let mut p = crate::progress::Progress::new(&q.slots);
-                    p.feed(0, &text);
-                }
-                println!("  {} {:?}", s.id, t.elapsed());
-            }
-        }
-        let id = crate::Identifier::new(set.clone());
-        let text = [7u8; 4096];
-        let t = std::time::Instant::now();
-        for _ in 0..200 {
-            id.identify(&mut &text[..], Some("a.zzz")).unwrap();
-        }
-        println!("identify {:?}", t.elapsed() / 200);
-        let c = set.to_compiled().unwrap();
-        let t = std::time::Instant::now();
-        let s2 = SignatureSetX::from_compiled(&c).unwrap();
-        println!("from_compiled {:?} {}", t.elapsed(), c.len());
-        let t = std::time::Instant::now();
-        let i = Index::new(&s2.signatures);
-        println!("index {:?}", t.elapsed());
-        let _ = i;
-        let t = std::time::Instant::now();
-        let _i = crate::Identifier::new(s2);
-        println!("identifier {:?}", t.elapsed());
-    }
-    use crate::SignatureSet as SignatureSetX;
 }

@@ -24,6 +24,7 @@ mod pattern;
 mod progress;
 mod result;
 mod scan;
+mod search;
 mod sequence;
 mod source;
 mod stream;

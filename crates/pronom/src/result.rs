@@ -86,6 +86,8 @@ pub struct Match {
     pub mime: Vec<String>,
     /// How it was found.
     pub basis: Basis,
+    /// Whether the file's name has an extension that the format uses.
+    pub extension_match: bool,
     /// Whether the file's name has an extension that the format does not use.
     pub extension_mismatch: bool,
 }

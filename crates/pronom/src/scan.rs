@@ -5,8 +5,8 @@ use crate::index::Index;
 use crate::model::{Anchor, Sequence, Signature};
 use crate::pattern::Pattern;
 use crate::progress::{Hit, Progress};
+use crate::search::{LITERAL_BYTES_MIN, Search};
 use crate::source::{self, Source};
-use aho_corasick::AhoCorasick;
 
 /// From this many open sequences on, one search for all of them decides which to try on a piece.
 const TOGETHER_MIN: usize = 8;
@@ -55,8 +55,8 @@ pub(crate) struct Scan<'s> {
     signatures: &'s [Signature],
     index: &'s Index,
     open: Vec<Open<'s>>,
-    /// For many open sequences: one search, and which of `open` each of its patterns belongs to.
-    together: Option<(AhoCorasick, Vec<usize>)>,
+    /// For many open sequences: one search for all, which calls them by their place in `open`.
+    together: Option<Search>,
     /// The last bytes seen, long enough for any pattern that goes on in the next piece.
     view: Vec<u8>,
     overlap: usize,
@@ -135,18 +135,19 @@ impl<'s> Scan<'s> {
         if pending.len() < TOGETHER_MIN {
             return;
         }
-        let (mut needles, mut owners) = (Vec::new(), Vec::new());
+        let mut needles = Vec::new();
         for number in pending {
             for pattern in patterns(&self.open[number]) {
-                match pattern.needle() {
-                    Some((_, needle)) => needles.push(&needle[..needle.len().min(12)]),
-                    // Something without any literal cannot be searched for; try all each time.
-                    None => return,
+                match (pattern.needle(), u32::try_from(number)) {
+                    (Some((_, needle)), Ok(id)) if needle.len() >= LITERAL_BYTES_MIN => {
+                        needles.push((needle, id));
+                    }
+                    // Something without a literal cannot be searched for; try all each time.
+                    _ => return,
                 }
-                owners.push(number);
             }
         }
-        self.together = AhoCorasick::new(needles).ok().map(|search| (search, owners));
+        self.together = Some(Search::new(needles));
     }
 
     /// Whether the rest of the file can still change anything.
@@ -168,20 +169,9 @@ impl<'s> Scan<'s> {
                 let pending = self.open.iter_mut().filter(|open| open.pending());
                 pending.for_each(|open| open.feed(start, &self.view));
             }
-            Some((search, owners)) => {
-                let mut wanted = vec![false; self.open.len()];
-                let mut left = self.open.len();
-                for hit in search.find_overlapping_iter(&self.view) {
-                    let owner = owners[hit.pattern().as_usize()];
-                    left -= usize::from(!std::mem::replace(&mut wanted[owner], true));
-                    if left == 0 {
-                        break;
-                    }
-                }
-                let opened = self.open.iter_mut().zip(wanted);
-                opened
-                    .filter(|(_, wanted)| *wanted)
-                    .for_each(|(open, _)| open.feed(start, &self.view));
+            Some(search) => {
+                let (open, view) = (&mut self.open, &self.view);
+                search.run(view, |number| open[number as usize].feed(start, view));
             }
         }
         self.open.iter_mut().for_each(|open| open.alive &= !open.failed());

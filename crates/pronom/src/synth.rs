@@ -3,7 +3,7 @@
 #[path = "../tests/common/build.rs"]
 mod build;
 #[path = "../tests/common/mod.rs"]
-pub(crate) mod common;
+mod common;
 
 use crate::model::{Anchor, ContainerKind, Member, Sequence};
 use crate::result::Scope;

@@ -85,7 +85,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     if let Some(dir) = &args.skeletons {
         cases.push(("skeletons", &ends, files_in(dir)?));
     }
-    cases.push(("4 KiB, no match", &ends, make_small(&place.0, args.files)?));
+    cases.push(("4 KiB, no match", &ends, make_small(&place.0, args.files, &ends)?));
     cases.push(("text, whole", &whole, vec![make_text(&place.0, args.text)?]));
 
     let mut peer = Peer::start(&args.python);
@@ -249,17 +249,21 @@ impl Random {
     }
 }
 
-fn make_small(dir: &Path, count: usize) -> Result<Vec<PathBuf>, Failure> {
+/// Random bytes; those few that happen to look like something are drawn again.
+fn make_small(dir: &Path, count: usize, with: &Identifier) -> Result<Vec<PathBuf>, Failure> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let dir = dir.join("small");
     std::fs::create_dir_all(&dir)?;
     let mut paths = Vec::with_capacity(count);
-    for number in 0..count {
+    while paths.len() < count {
         let bytes: Vec<u8> =
             (0..SMALL_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
-        let path = dir.join(format!("{number}.nothing"));
-        std::fs::write(&path, bytes)?;
-        paths.push(path);
+        let found = with.identify(&mut bytes.as_slice(), None).map_err(formats::failure)?;
+        if found.matches.is_empty() {
+            let path = dir.join(format!("{}.nothing", paths.len()));
+            std::fs::write(&path, bytes)?;
+            paths.push(path);
+        }
     }
     Ok(paths)
 }
@@ -274,7 +278,7 @@ fn make_text(dir: &Path, mib: usize) -> Result<PathBuf, Failure> {
     let (mut random, mut written) = (Random(88_172_645_463_325_252), 0);
     while written < mib * 1024 * 1024 {
         let word = WORDS[(random.next() % 16) as usize];
-        let end = if random.next().is_multiple_of(12) { "\n" } else { " " };
+        let end = if random.next() % 12 == 0 { "\n" } else { " " };
         file.write_all(word.as_bytes())?;
         file.write_all(end.as_bytes())?;
         written += word.len() + 1;

@@ -90,7 +90,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     report.write(&identify(&identifier, batch, jobs.unwrap_or(1)))?;
     bar.finish_and_clear();
     let counts = report.finish()?;
-    if !global.quiet {
+    if style == Style::Table && !global.quiet {
         eprintln!("{counts}; signatures: {}", identifier.set().origin().name);
     }
     Ok(if counts.unknown + counts.failed == 0 { Exit::Yes } else { Exit::No })

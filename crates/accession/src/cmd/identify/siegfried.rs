@@ -3,6 +3,7 @@
 use super::{Outcome, shown};
 use pronom::{Basis, Match, SignatureSet, Span, Warning};
 use serde_json::json;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What comes after the last file.
@@ -42,7 +43,7 @@ pub fn file(outcome: &Outcome) -> serde_json::Value {
             let matches = if found.matches.is_empty() {
                 vec![unknown("no match")]
             } else {
-                found.matches.iter().map(one).collect()
+                found.matches.iter().map(|found| one(found, &outcome.path)).collect()
             };
             (errors, matches)
         }
@@ -62,14 +63,25 @@ fn unknown(warning: &str) -> serde_json::Value {
         "basis": "", "warning": warning})
 }
 
-fn one(found: &Match) -> serde_json::Value {
+fn one(found: &Match, path: &Path) -> serde_json::Value {
     let warning = match (&found.basis, found.extension_mismatch) {
         (Basis::Extension { .. }, _) => "match on extension only",
         (_, true) => "extension mismatch",
         _ => "",
     };
+    let extension = path.extension().filter(|_| found.extension_match);
+    let basis = match (&found.basis, extension) {
+        (Basis::Extension { .. }, _) | (_, None) => basis(found),
+        (_, Some(extension)) => {
+            format!(
+                "extension match {}; {}",
+                extension.to_string_lossy().to_lowercase(),
+                basis(found)
+            )
+        }
+    };
     json!({"ns": "pronom", "id": found.puid, "format": found.name, "version": found.version,
-        "mime": found.mime.join(", "), "class": "", "basis": basis(found), "warning": warning})
+        "mime": found.mime.join(", "), "class": "", "basis": basis, "warning": warning})
 }
 
 /// How a format was found, in siegfried's words.
