@@ -1,11 +1,6 @@
 //! Files made to hurt: none may panic, hang, or make the identifier read without end.
 
-#[path = "../tests/common/build.rs"]
-mod build;
-#[path = "../tests/common/mod.rs"]
-mod common;
-
-use crate::{Identification, Identifier, Scope, SignatureSet, Source, Warning};
+use crate::{Identification, Identifier, Scope, SignatureSet, Source, Warning, build, common};
 
 /// No container, whatever it says about itself, makes us read more than this.
 const READ_BYTES_MAX: u64 = 80 * 1024 * 1024;

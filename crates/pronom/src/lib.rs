@@ -4,6 +4,12 @@
 #[cfg(test)]
 extern crate self as pronom;
 
+#[cfg(test)]
+#[path = "../tests/common/build.rs"]
+mod build;
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod common;
 mod compiled;
 mod container;
 mod droid;

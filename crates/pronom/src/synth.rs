@@ -1,13 +1,8 @@
 //! Every container signature of the official file, tried on a container made to fit it.
 
-#[path = "../tests/common/build.rs"]
-mod build;
-#[path = "../tests/common/mod.rs"]
-mod common;
-
 use crate::model::{Anchor, ContainerKind, Member, Sequence};
 use crate::result::Scope;
-use crate::{Basis, Identifier};
+use crate::{Basis, Identifier, build, common};
 
 /// Bytes that fit the sequences, as far as they do not get into each other's way.
 fn content(sequences: &[Sequence]) -> Vec<u8> {
