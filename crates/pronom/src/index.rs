@@ -60,7 +60,7 @@ fn value(sequence: &Sequence) -> (Place, bool, usize) {
     let place = match known {
         Some(prefix) if prefix >= 16 => Place::Fixed,
         _ => match (literals(sequence), known) {
-            (Some((_, score)), _) if score >= 16 => Place::InReach,
+            (Some((_, score, _)), _) if score >= 16 => Place::InReach,
             (_, Some(_)) => Place::Vague,
             (Some(_), None) => Place::InReach,
             (None, None) => Place::Nowhere,
@@ -79,11 +79,11 @@ fn spread(slot: &Slot) -> Option<std::ops::RangeInclusive<u32>> {
     Some(slot.gap_min..=max)
 }
 
-/// The most telling literals one of which must stand within reach of the anchor, and how telling
-/// the least of them is.
-fn literals(sequence: &Sequence) -> Option<(&Slot, usize)> {
+/// The most telling literals one of which must stand within reach of the anchor, how telling the
+/// least of them is, and how far from the anchor they end at most.
+fn literals(sequence: &Sequence) -> Option<(&Slot, usize, usize)> {
     let mut reach = 0usize;
-    let mut best: Option<(&Slot, usize)> = None;
+    let mut best: Option<(&Slot, usize, usize)> = None;
     for slot in &sequence.slots {
         let longest = slot.choices.iter().map(Pattern::len).max().unwrap_or(0);
         let Some(gap) = slot.gap_max else { break };
@@ -97,8 +97,8 @@ fn literals(sequence: &Sequence) -> Option<(&Slot, usize)> {
             needle.map(telling)
         };
         let least = slot.choices.iter().map(score).min().flatten().unwrap_or(0);
-        if least > best.map_or(0, |(_, score)| score) {
-            best = Some((slot, least));
+        if least > best.map_or(0, |(_, score, _)| score) {
+            best = Some((slot, least, reach));
         }
     }
     best
@@ -154,8 +154,9 @@ impl Table {
 #[derive(Debug)]
 pub(crate) struct Keys {
     tables: Vec<Table>,
-    /// Literals, called by the signatures that need them.
+    /// Literals, called by the signatures that need them, and how far they may be from the anchor.
     search: Search,
+    reach: usize,
     /// Signatures without a usable key.
     always: Vec<u32>,
     /// All signatures entered here.
@@ -169,8 +170,7 @@ impl Keys {
         for table in &self.tables {
             table.candidates(text, found);
         }
-        self.search
-            .run(text.get(..REACH_BYTES_MAX).unwrap_or(text), |signature| found.push(signature));
+        self.search.run(text.get(..self.reach).unwrap_or(text), |signature| found.push(signature));
         found.extend(&self.always);
         found.sort_unstable();
         found.dedup();
@@ -181,6 +181,7 @@ impl Keys {
 struct Builder {
     tables: BTreeMap<u32, Vec<Entry>>,
     literals: Vec<(Vec<u8>, u32)>,
+    reach: usize,
     always: Vec<u32>,
     all: Vec<u32>,
 }
@@ -199,7 +200,8 @@ impl Builder {
                     }));
                 }
             }
-            (_, Some((slot, _))) => {
+            (_, Some((slot, _, reach))) => {
+                self.reach = self.reach.max(reach);
                 for (_, needle) in slot.choices.iter().filter_map(Pattern::needle) {
                     self.literals.push((needle.to_vec(), signature));
                 }
@@ -213,6 +215,6 @@ impl Builder {
             Search::new(self.literals.iter().map(|(literal, id)| (literal.as_slice(), *id)));
         let tables = self.tables.into_iter();
         let tables = tables.map(|(offset, entries)| Table::new(offset as usize, entries)).collect();
-        Keys { tables, search, always: self.always, all: self.all }
+        Keys { tables, search, reach: self.reach, always: self.always, all: self.all }
     }
 }
