@@ -45,34 +45,42 @@ pub struct Global {
 pub enum Command {
     /// Queues: add, work, look, act
     Queue(cmd::queue::Args),
+    /// Check, make and complete bags (BagIt, RFC 8493)
+    Bag(cmd::bag::Args),
+    /// Check, convert and make manifests: Checkm 0.7, the Merritt profiles, JSON
+    Manifest(cmd::manifest::Args),
+    /// Say what files are, by the signatures of PRONOM
+    Identify(cmd::identify::Args),
+    /// Install, list and choose signature files for `identify`
+    Formats(cmd::formats::Args),
+    /// OCFL storage roots and objects: look, check, export, purge
+    Ocfl(cmd::ocfl::Args),
     /// See it work: a queue with failures, a hold and a re-add
     Demo(cmd::demo::Args),
     /// Back up and restore the database
     Db(cmd::db::Args),
     /// Measure, beside what the machine allows
-    /// Check, make and complete bags (BagIt, RFC 8493)
-    Bag(cmd::bag::Args),
-    /// Measure how fast this machine does the work
     Bench(cmd::bench::Args),
     /// Print a completion script for your shell
     Completions(cmd::completions::Args),
     /// Write the manual pages into a directory
     Man(cmd::man::Args),
-    /// Check, convert and make manifests: Checkm 0.7, the Merritt profiles, JSON
-    Manifest(cmd::manifest::Args),
 }
 
 impl Command {
     pub fn run(self, global: &Global) -> Result<Exit, Failure> {
         match self {
             Command::Queue(args) => cmd::queue::run(args, global),
+            Command::Bag(args) => cmd::bag::run(args, global),
+            Command::Manifest(args) => cmd::manifest::run(args, global),
+            Command::Identify(args) => cmd::identify::run(args, global),
+            Command::Formats(args) => cmd::formats::run(args, global),
+            Command::Ocfl(args) => cmd::ocfl::run(args, global),
             Command::Demo(args) => cmd::demo::run(args, global),
             Command::Db(args) => cmd::db::run(args, global),
-            Command::Bag(args) => cmd::bag::run(args, global),
             Command::Bench(args) => cmd::bench::run(args, global),
             Command::Completions(args) => cmd::completions::run(args),
             Command::Man(args) => cmd::man::run(args, global),
-            Command::Manifest(args) => cmd::manifest::run(args, global),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 mod bag;
 mod driver;
+mod identify;
 mod load;
+mod ocfl;
 mod queue;
 
 use crate::cli::Global;
@@ -21,6 +23,10 @@ enum Command {
     Queue(queue::Args),
     /// Validation of bags: many small files, few large ones, as directory and as tar
     Bag(bag::Args),
+    /// Identification of formats: many small files, and whole large ones, beside siegfried
+    Identify(identify::Args),
+    /// Reading and writing of large OCFL inventories, and the memory they take
+    Ocfl(ocfl::Args),
     /// Answer a harness that compares job queues
     #[command(hide = true)]
     Driver(driver::Args),
@@ -30,6 +36,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     match args.command {
         Command::Queue(args) => queue::run(args, global),
         Command::Bag(args) => bag::run(args, global),
+        Command::Identify(args) => identify::run(args, global),
+        Command::Ocfl(args) => ocfl::run(args, global),
         Command::Driver(args) => driver::run(args),
     }
 }
