@@ -10,6 +10,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    #[error(transparent)]
+    Store(#[from] store::Error),
     #[error("{place}: {source}; check the disk or the connection, then try again")]
     Io { place: String, source: std::io::Error },
     #[error("{place}: {what} exceeds the limit of {limit}; raise the limit if this is meant")]

@@ -3,14 +3,17 @@
 mod code;
 mod digest;
 mod error;
+mod fetch;
 mod intern;
 mod inventory;
 mod json;
 mod layout;
 mod limits;
 mod path;
+mod root;
 mod sidecar;
 mod time;
+mod validate;
 mod version;
 
 pub use code::{Code, Finding, Findings};
@@ -22,5 +25,7 @@ pub use layout::{
     NTupleOmitPrefix, ZeroPadding,
 };
 pub use limits::Limits;
+pub use root::StorageRoot;
 pub use time::rfc3339;
+pub use validate::{Progress, RootReport, Validation, validate_object, validate_root};
 pub use version::{BadVersionName, Spec, VersionName};

@@ -9,10 +9,14 @@ mod write;
 
 pub(crate) use parse::{Parsed, parse};
 
+use crate::Limits;
+use crate::code::{Code, Finding, Findings};
 use crate::digest::Algorithm;
+use crate::error::{Error, Result};
 use crate::intern::{Digests, Paths};
 use crate::version::{Spec, VersionName};
 use std::collections::BTreeMap;
+use std::io::Read;
 
 /// The name of every inventory.
 pub(crate) const INVENTORY: &str = "inventory.json";
@@ -112,6 +116,35 @@ impl Inventory {
             manifest: Vec::new(),
             versions: Vec::new(),
             fixity: BTreeMap::new(),
+        }
+    }
+
+    /// Reads an inventory as a stream; the first error in it, if there is one, is returned.
+    pub fn read(source: impl Read, limits: &Limits) -> Result<Inventory> {
+        Inventory::from_parsed(parse(source, limits, INVENTORY)?, INVENTORY)
+    }
+
+    /// Reads an inventory as a stream and tells everything that is wrong with it. There is none
+    /// if it is not JSON, and parts may be missing where there are errors.
+    pub fn inspect(source: impl Read, limits: &Limits) -> Result<(Option<Inventory>, Findings)> {
+        let parsed = parse(source, limits, INVENTORY)?;
+        Ok((parsed.inventory, parsed.findings))
+    }
+
+    /// The inventory, if nothing is wrong with it.
+    pub(crate) fn from_parsed(parsed: Parsed, place: &str) -> Result<Inventory> {
+        let finding = parsed.findings.errors().next().cloned();
+        match (finding, parsed.inventory) {
+            (None, Some(inventory)) => Ok(inventory),
+            (finding, _) => {
+                let fallback = || Finding {
+                    code: Code::E033,
+                    place: place.to_owned(),
+                    message: "it cannot be read".to_owned(),
+                };
+                let finding = Box::new(finding.unwrap_or_else(fallback));
+                Err(Error::Invalid { place: place.to_owned(), finding })
+            }
         }
     }
 
