@@ -48,6 +48,12 @@ pub enum Error {
     WrongDigest { path: String, wanted: String, found: String },
     #[error("{id:?} has no unsealed version")]
     NothingUnsealed { id: String },
+    #[error("{id:?} has an unfinished write; seal it, take it up, or discard it")]
+    UnfinishedWrite { id: String },
+    #[error("{0} is no note about an unfinished write; if nobody needs it, remove it")]
+    BadNote(String),
+    #[error("{0:?} cannot be the name of a log: use letters, digits, and . _ - within")]
+    BadLogName(String),
     #[error("{id:?} has changed meanwhile: {why}; read it again and decide again")]
     Conflict { id: String, why: String },
     #[error("{id:?} cannot have a version after {head}: its version numbers are padded and full")]

@@ -18,7 +18,8 @@ async fn run_all(store: Arc<dyn Store>, cases: &[(String, String)], fixity: bool
     let validation = Validation { fixity, ..Validation::default() };
     let mut wrong = Vec::new();
     for (path, name) in cases {
-        let findings = validate_object(store.clone(), path, &validation).await.unwrap();
+        let findings =
+            validate_object(store.clone(), path, &validation).await.expect("it can be read");
         let found: BTreeSet<&str> = findings.counts().keys().map(|code| code.as_str()).collect();
         let named: BTreeSet<&str> = support::named_codes(name).into_iter().collect();
         if !fixity && NEED_FIXITY.contains(&name.as_str()) {

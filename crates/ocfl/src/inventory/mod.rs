@@ -237,14 +237,6 @@ impl Inventory {
         let to = from + self.manifest[from..].partition_point(|entry| entry.digest == digest);
         &self.manifest[from..to]
     }
-
-    /// About how much memory the lists of this inventory take.
-    pub(crate) fn memory(&self) -> u64 {
-        let entries = self.manifest.len()
-            + self.versions.iter().map(|version| version.state.len()).sum::<usize>()
-            + self.fixity.values().map(Vec::len).sum::<usize>();
-        self.paths.memory() + self.digests.memory() + entries as u64 * size_of::<Entry>() as u64
-    }
 }
 
 /// The entry of a path in a state, which is sorted by path.

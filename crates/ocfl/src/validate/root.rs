@@ -88,7 +88,10 @@ impl RootValidation {
     async fn layout(&mut self) -> Result<()> {
         let content = match fetch::small(&self.store, LAYOUT, &self.validation.limits).await? {
             Small::Missing => return Ok(()),
-            Small::TooLarge => return Ok(self.found(Code::E070, LAYOUT, "it is too large")),
+            Small::TooLarge => {
+                self.found(Code::E070, LAYOUT, "it is too large");
+                return Ok(());
+            }
             Small::Whole(content) => content,
         };
         let value: serde_json::Value = serde_json::from_slice(&content).unwrap_or_default();
