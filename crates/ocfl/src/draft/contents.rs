@@ -20,7 +20,7 @@ pub(super) struct Contents {
     reserved: HashSet<String>,
     /// The directories above them.
     directories: HashSet<String>,
-    /// Further digests of files of this version.
+    /// Further digests of content, by the digest it has here.
     fixity: Vec<(u32, Algorithm, String)>,
     fallbacks: u64,
 }
@@ -148,13 +148,14 @@ impl Contents {
     }
 
     pub(super) fn fixity(&mut self, path: &str, algorithm: Algorithm, digest: &str) -> Result<()> {
-        let number = self.inventory.paths.find(path).filter(|path| self.state.contains_key(path));
-        let number = number.ok_or_else(|| Error::NoSuchFile {
+        let path_number = self.inventory.paths.find(path);
+        let content = path_number.and_then(|number| self.state.get(&number).copied());
+        let content = content.ok_or_else(|| Error::NoSuchFile {
             id: self.inventory.id.clone(),
             version: self.version,
             path: path.to_owned(),
         })?;
-        self.fixity.push((number, algorithm, digest.to_ascii_lowercase()));
+        self.fixity.push((content, algorithm, digest.to_ascii_lowercase()));
         Ok(())
     }
 
@@ -196,10 +197,10 @@ impl Contents {
                 has.extend(entries.iter().map(|entry| (algorithm, entry.path)));
             }
         }
-        for (path, algorithm, digest) in &self.fixity {
-            let content = self.state.get(path).and_then(|digest| inventory.first_content(*digest));
-            // A file that was removed again has no fixity; one that has this digest keeps it.
-            let Some(content) = content.filter(|content| has.insert((*algorithm, *content))) else {
+        for (content, algorithm, digest) in &self.fixity {
+            // Content that is not used after all has no place; one that has a digest keeps it.
+            let place = inventory.first_content(*content);
+            let Some(content) = place.filter(|content| has.insert((*algorithm, *content))) else {
                 continue;
             };
             let digest = number(inventory.digests.add(digest))?;
