@@ -248,6 +248,11 @@ impl Findings {
         }
     }
 
+    /// Takes over what was found in an object, with its places below `prefix`.
+    pub fn merge(&mut self, other: Findings, prefix: &str) {
+        self.extend(other.below(prefix));
+    }
+
     /// The same findings, with their places below `prefix`.
     pub(crate) fn below(mut self, prefix: &str) -> Findings {
         for finding in &mut self.list {

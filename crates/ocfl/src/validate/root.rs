@@ -182,7 +182,7 @@ impl RootValidation {
         if !findings.is_valid() {
             self.report.objects_invalid += 1;
         }
-        self.report.findings.extend(findings.below(path));
+        self.report.findings.merge(findings, path);
         let Some((id, spec)) = known else { return Ok(()) };
         if self.spec.is_some_and(|root| spec > root) {
             self.found(Code::E081, path, format!("OCFL {spec}, which is later than the root's"));
