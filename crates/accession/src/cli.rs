@@ -43,6 +43,8 @@ pub struct Global {
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Measure how fast things are here
+    Bench(cmd::bench::Args),
     /// Print a completion script for your shell
     Completions(cmd::completions::Args),
     /// Write the manual pages into a directory
@@ -54,6 +56,7 @@ pub enum Command {
 impl Command {
     pub fn run(self, global: &Global) -> Result<Exit, Failure> {
         match self {
+            Command::Bench(args) => cmd::bench::run(args, global),
             Command::Completions(args) => cmd::completions::run(args),
             Command::Man(args) => cmd::man::run(args, global),
             Command::Ocfl(args) => cmd::ocfl::run(args, global),

@@ -1,5 +1,6 @@
 //! One file (or directory) a command: its options, and what it does with them.
 
+pub mod bench;
 pub mod completions;
 pub mod man;
 pub mod ocfl;

@@ -8,7 +8,9 @@ use futures_util::TryStreamExt;
 use ocfl::VersionName;
 use serde_json::json;
 use std::io::Write;
-use store::ListOptions;
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::{ListOptions, LocalOptions, LocalStore, Store};
 
 #[derive(clap::Args)]
 pub struct CatArgs {
@@ -47,7 +49,7 @@ pub struct ExportArgs {
 pub async fn export(args: ExportArgs, global: &Global) -> Result<Exit, Failure> {
     let object = args.target.open().await?;
     let count = object.version(args.at).map_err(failure)?.file_count();
-    let target = open_store(&args.directory, true).await?;
+    let (target, temporaries) = open_target(&args.directory).await?;
     let options = ListOptions { recursive: false, limit: 1, ..ListOptions::default() };
     let there = target.list("", &options).await.map_err(|error| failure(error.into()))?;
     if !there.entries.is_empty() {
@@ -62,6 +64,11 @@ pub async fn export(args: ExportArgs, global: &Global) -> Result<Exit, Failure> 
     let exporting =
         async { object.export(args.at, &*target, "", &progress).await.map_err(failure) };
     let exported = until_interrupted(exporting).await?;
+    drop(target);
+    if let Some(temporaries) = temporaries {
+        // Where it is not empty, an interrupted export before this one has left something.
+        let _ = std::fs::remove_dir(temporaries);
+    }
     bar.finish_and_clear();
     match global.json {
         true => output::json(&json!({"files": exported.files, "bytes": exported.bytes}))?,
@@ -71,4 +78,17 @@ pub async fn export(args: ExportArgs, global: &Global) -> Result<Exit, Failure> 
         }
     }
     Ok(Exit::Yes)
+}
+
+/// Opens the place to copy into. A local one keeps its temporary files in a directory that is
+/// removed in the end.
+async fn open_target(place: &str) -> Result<(Arc<dyn Store>, Option<PathBuf>), Failure> {
+    const TEMPORARIES: &str = ".accession-export";
+    if place.starts_with("s3://") {
+        return Ok((open_store(place, true).await?, None));
+    }
+    let options = LocalOptions { temporaries: TEMPORARIES.to_owned(), create: true };
+    let store = LocalStore::open_with(place, &options).map_err(|error| failure(error.into()))?;
+    let temporaries = store.path().join(TEMPORARIES);
+    Ok((Arc::new(store), Some(temporaries)))
 }

@@ -134,6 +134,7 @@ fn report(outcome: &Outcome, global: &Global) -> Result<(), Failure> {
     }
     let verdict = if findings.is_valid() { "valid" } else { "not valid" };
     let (objects, invalid) = (outcome.objects, outcome.invalid);
-    output::line(&format!("{verdict}: {objects} objects, {invalid} with errors"))?;
+    let plural = if objects == 1 { "object" } else { "objects" };
+    output::line(&format!("{verdict}: {objects} {plural}, {invalid} with errors"))?;
     Ok(())
 }
