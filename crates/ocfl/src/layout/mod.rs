@@ -87,6 +87,7 @@ impl Layout {
     /// Where the object of this identifier is, relative to the root.
     pub fn path(&self, id: &str) -> Result<String, LayoutError> {
         let path = match self {
+            _ if id.is_empty() => Err("an identifier is not empty"),
             Layout::FlatDirect(layout) => layout.path(id),
             Layout::HashAndIdNTuple(layout) => Ok(layout.path(id)),
             Layout::HashedNTuple(layout) => Ok(layout.path(id)),
