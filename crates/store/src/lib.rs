@@ -8,6 +8,8 @@ mod key;
 mod local;
 mod memory;
 mod meta;
+mod open;
+mod s3;
 mod store;
 
 pub use body::{Body, ByteStream, Object};
@@ -21,4 +23,6 @@ pub use meta::{
     Availability, Capabilities, Entry, Kind, ListOptions, Meta, Page, Space, StorageClass, Thaw,
     ThawSpeed, Unfinished,
 };
+pub use open::open;
+pub use s3::{CredentialSource, Credentials, S3Config, S3Store, S3Support, Support};
 pub use store::{Condition, PutOptions, SmallFile, Store, list_all};

@@ -49,6 +49,8 @@ impl Root {
         {
             use rustix::fs::ResolveFlags;
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+            // NOFOLLOW would leave a link at the end to be called something else.
+            let flags = flags.difference(OFlags::NOFOLLOW);
             match rustix::fs::openat2(&self.fd, path, flags, Mode::empty(), resolve) {
                 // An old kernel, or a sandbox that does not know the call: walk instead.
                 Err(Errno::NOSYS | Errno::PERM) => {}
@@ -70,7 +72,11 @@ impl Root {
                 Err(errno) => return Err(errno),
             }
         }
-        rustix::fs::openat(at.as_ref().unwrap_or(&self.fd), name, flags, Mode::empty())
+        let from = at.as_ref().unwrap_or(&self.fd);
+        match rustix::fs::openat(from, name, flags, Mode::empty()) {
+            Err(Errno::NOTDIR) if is_link(from, name) => Err(Errno::LOOP),
+            result => result,
+        }
     }
 
     pub(super) fn open_directory(&self, path: &str) -> Result<OwnedFd, Errno> {
@@ -172,6 +178,15 @@ mod tests {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             assert_eq!(root.open(path, flags).err(), expected, "{path}");
             assert_eq!(root.open_by_walking(path, flags).err(), expected, "walking {path}");
+        }
+        for (path, expected) in [
+            ("a/b", None),
+            ("out", Some(Errno::LOOP)),
+            ("a/in", Some(Errno::LOOP)),
+            ("a/b/f", Some(Errno::NOTDIR)),
+        ] {
+            assert_eq!(root.open_directory(path).err(), expected, "{path}");
+            assert_eq!(root.open_by_walking(path, DIRECTORY).err(), expected, "walking {path}");
         }
     }
 }

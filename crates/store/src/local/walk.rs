@@ -105,10 +105,13 @@ impl Walker {
         for entry in Dir::read_from(&fd)? {
             let entry = entry?;
             let bytes = entry.file_name().to_bytes();
-            if matches!(bytes, b"." | b"..") || self.is_hidden(&path, bytes) {
+            if matches!(bytes, b"." | b"..") {
                 continue;
             }
             is_empty = false;
+            if self.is_hidden(&path, bytes) {
+                continue;
+            }
             let Some(kind) = kind_of(fd.as_fd(), entry.file_type(), entry.file_name()) else {
                 continue;
             };

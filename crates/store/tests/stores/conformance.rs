@@ -1,7 +1,7 @@
 //! The conformance suite on every kind of store.
 
-mod suite;
-
+use crate::server::Server;
+use crate::suite;
 use std::sync::Arc;
 use store::{LocalStore, MemoryStore};
 
@@ -19,4 +19,14 @@ async fn memory() {
 #[tokio::test]
 async fn memory_that_cannot_rename() {
     suite::run(Arc::new(MemoryStore::like_s3())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3() {
+    let server = Server::full().await;
+    let store = server.store().await;
+    let all = store.capabilities();
+    assert!(all.put_if_absent && all.put_if_match && all.digests && !all.rename);
+    suite::run(store).await;
+    assert_eq!(server.faults.left(), 0);
 }
