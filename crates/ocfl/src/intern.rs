@@ -1,6 +1,7 @@
 //! Many strings in little memory: each distinct one is kept once, and is a number from then on.
 
 use hashbrown::HashTable;
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 /// Distinct byte strings, numbered from zero in the order they came.
@@ -93,7 +94,8 @@ impl Paths {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Digests {
     packed: Interner,
-    any_unpacked: bool,
+    /// The digests that are not in lower case, by what they would be there.
+    by_lower_case: HashMap<String, u32>,
 }
 
 const PACKED: u8 = 0;
@@ -105,12 +107,14 @@ impl Digests {
     }
 
     pub(crate) fn memory(&self) -> u64 {
-        self.packed.memory()
+        // A string, its number, and its place in a table; digests of text are about this long.
+        const UNPACKED_BYTES: u64 = 200;
+        self.packed.memory() + self.by_lower_case.len() as u64 * UNPACKED_BYTES
     }
 
     /// Whether some digest is not in lower case.
     pub(crate) fn any_unpacked(&self) -> bool {
-        self.any_unpacked
+        !self.by_lower_case.is_empty()
     }
 
     pub(crate) fn is_packed(&self, number: u32) -> bool {
@@ -137,23 +141,16 @@ impl Digests {
     /// Finds a digest whatever its case.
     pub(crate) fn find_any_case(&self, digest: &str) -> Option<u32> {
         let lower = digest.to_ascii_lowercase();
-        if let Some(number) = self.find(&lower) {
-            return Some(number);
-        }
-        if !self.any_unpacked {
-            return None;
-        }
-        self.find(&digest.to_ascii_uppercase()).or_else(|| {
-            let all = 0..u32::try_from(self.len()).unwrap_or(u32::MAX);
-            all.into_iter()
-                .find(|n| !self.is_packed(*n) && self.get(*n).eq_ignore_ascii_case(digest))
-        })
+        self.find(&lower).or_else(|| self.by_lower_case.get(&lower).copied())
     }
 
     pub(crate) fn add(&mut self, digest: &str) -> Option<u32> {
         let packed = pack(digest);
-        self.any_unpacked |= packed[0] == TEXT;
-        self.packed.add(&packed)
+        let number = self.packed.add(&packed)?;
+        if packed[0] == TEXT {
+            self.by_lower_case.entry(digest.to_ascii_lowercase()).or_insert(number);
+        }
+        Some(number)
     }
 }
 

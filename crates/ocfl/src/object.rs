@@ -7,7 +7,8 @@ use crate::inventory::{File, INVENTORY, Inventory, Version};
 use crate::root::StorageRoot;
 use crate::sidecar;
 use crate::version::VersionName;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::stream::{self, FuturesUnordered};
+use futures_util::{StreamExt, TryStreamExt};
 use store::{Body, ByteStream, Meta, PutOptions, Store, join};
 
 /// An object as its root inventory describes it.
@@ -147,29 +148,37 @@ impl Object {
     ) -> Result<Exported> {
         const PARALLEL: usize = 8;
         let version = self.version(version)?;
-        let copies = stream::iter(self.inventory.sorted_files(version)).map(|file| async move {
-            let key = join(prefix, file.path);
-            let size = self.copy_file(&file, target, &key).await?;
-            progress(file.path, size);
-            Ok::<u64, Error>(size)
-        });
-        let mut sizes = copies.buffer_unordered(PARALLEL);
+        let mut copying = FuturesUnordered::new();
         let mut exported = Exported::default();
-        while let Some(size) = sizes.try_next().await? {
+        let mut entries = self.inventory.sorted_state(version).into_iter();
+        loop {
+            while copying.len() < PARALLEL
+                && let Some(entry) = entries.next()
+            {
+                copying.push(self.copy_file(self.inventory.file(entry), target, prefix));
+            }
+            let Some(copied) = copying.next().await else { return Ok(exported) };
+            let (path, size) = copied?;
+            progress(path, size);
             exported.files += 1;
             exported.bytes += size;
         }
-        Ok(exported)
     }
 
-    async fn copy_file(&self, file: &File<'_>, target: &dyn Store, key: &str) -> Result<u64> {
+    async fn copy_file<'a>(
+        &self,
+        file: File<'a>,
+        target: &dyn Store,
+        prefix: &str,
+    ) -> Result<(&'a str, u64)> {
+        let key = join(prefix, file.path);
         let from = join(&self.path, file.content_path);
         let object = self.root.store.get(&from, None).await?;
         let size = object.meta.size;
         let body = verified(object.body, self.inventory.algorithm, file.digest.clone(), from);
         let options = PutOptions::if_absent();
-        target.put(key, Body::from_stream(body, Some(size)), &options).await?;
-        Ok(size)
+        target.put(&key, Body::from_stream(body, Some(size)), &options).await?;
+        Ok((file.path, size))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finding and removing what crashes have left behind.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::root::StorageRoot;
 use crate::seal::Progress;
 use crate::unsealed::{Note, Work};
@@ -38,6 +38,8 @@ pub enum Outcome {
     Finished,
     /// It was not visible, and was removed.
     Removed,
+    /// The object cannot be read, so nothing was touched; a validation tells why.
+    Blocked,
 }
 
 impl StorageRoot {
@@ -54,7 +56,11 @@ impl StorageRoot {
             let young = age.is_none_or(|age| age < sweep.older_than);
             let outcome = match young && !sweep.older_than.is_zero() {
                 true => Outcome::Kept,
-                false => self.sweep_one(&note, sweep.dry_run).await?,
+                false => match self.sweep_one(&note, sweep.dry_run).await {
+                    // One damaged object does not keep the others from being swept.
+                    Err(Error::Invalid { .. }) => Outcome::Blocked,
+                    outcome => outcome?,
+                },
             };
             let Note { id, path, modified, .. } = note;
             leftovers.push(Leftover { id, path, version, complete, modified, outcome });

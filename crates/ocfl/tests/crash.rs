@@ -46,7 +46,7 @@ async fn second_version(root: &StorageRoot, leftovers: Leftovers) -> Result<()> 
     root.seal(&draft.write().await?).await
 }
 
-/// What a test does to an object, after what, and how many operations leave an invalid object.
+/// What a test does to an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Work {
     First,
@@ -88,39 +88,11 @@ async fn kill_everywhere(kind: usize, work: Work) {
     assert!(count > 3);
     let mut invalid = 0;
     for n in 0..count {
-        let store = fresh(n + 1);
-        let root = prepare(&store, work).await;
-        let before = seen(&root, ID).await;
-        let dying = Arc::new(FaultStore::stopping_after(store.clone(), n));
-        let through = StorageRoot::open(dying).await.expect("a root");
-        run(&through, work, Leftovers::Refuse).await.expect_err("it was killed");
-        drop(through);
-        // Whoever reads now, sees the object before or after.
-        let root = StorageRoot::open(store.clone()).await.expect("a root");
-        let now = seen(&root, ID).await;
-        assert!(now == before || now == after, "{work:?}, killed after {n} of {count}");
-        if now.is_some() && !findings(&root, ID).await.is_valid() {
-            invalid += 1;
+        for (next, number) in [Next::Sweep, Next::Discard, Next::Adopt].into_iter().zip(1..) {
+            let store = fresh(n * 3 + number);
+            let was_invalid = kill_after(n, store, work, &after, next).await;
+            invalid += u64::from(was_invalid && next == Next::Sweep);
         }
-        if n % 2 == 0 {
-            sweep_and_check(&root, work, &[&before, &after]).await;
-        } else {
-            // Doing it again completes it, whatever is there.
-            let result = run(&root, work, Leftovers::Discard).await;
-            let done = match work {
-                // The second version may have been visible already; this was a third then.
-                Work::Second if now == after => seen(&root, ID).await.is_some_and(|v| v.len() == 3),
-                Work::Purge => seen(&root, ID).await.is_none(),
-                _ => {
-                    result.is_ok()
-                        && seen(&root, ID).await.map(|v| v.last().cloned())
-                            == after.as_ref().map(|v| v.last().cloned())
-                }
-            };
-            assert!(done, "{work:?}, killed after {n} of {count} and done again: {result:?}");
-        }
-        let last = seen(&root, ID).await;
-        sweep_and_check(&root, work, &[&last]).await;
     }
     if kind < 2 {
         // Between the rename of the version and the root inventory, and between that and its
@@ -128,6 +100,55 @@ async fn kill_everywhere(kind: usize, work: Work) {
         let moments = if work == Work::Second { 2 } else { 0 };
         assert_eq!(invalid, moments, "{work:?}");
     }
+}
+
+/// What is done after the crash.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Next {
+    Sweep,
+    /// The same work once more, without or with what the first attempt has left.
+    Discard,
+    Adopt,
+}
+
+/// Kills the work after `n` changes and looks at what is left; returns whether a validator minds.
+async fn kill_after(
+    n: u64,
+    store: Arc<dyn Store>,
+    work: Work,
+    after: &Option<Vec<support::Files>>,
+    next: Next,
+) -> bool {
+    let place = format!("{work:?}, killed after {n} changes, then {next:?}");
+    let root = prepare(&store, work).await;
+    let before = seen(&root, ID).await;
+    let dying = Arc::new(FaultStore::stopping_after(store.clone(), n));
+    let through = StorageRoot::open(dying).await.expect("a root");
+    run(&through, work, Leftovers::Refuse).await.expect_err("it was killed");
+    // Whoever reads now, sees the object before or after.
+    let root = StorageRoot::open(store.clone()).await.expect("a root");
+    let now = seen(&root, ID).await;
+    assert!(now == before || now == *after, "{place}");
+    let invalid = now.is_some() && !findings(&root, ID).await.is_valid();
+    let leftovers = match next {
+        Next::Sweep => {
+            sweep_and_check(&root, work, &[&before, after]).await;
+            return invalid;
+        }
+        Next::Discard => Leftovers::Discard,
+        Next::Adopt => Leftovers::Adopt,
+    };
+    // Doing it again completes it, whatever is there.
+    let result = run(&root, work, leftovers).await;
+    let last = seen(&root, ID).await;
+    let newest = |seen: &Option<Vec<support::Files>>| seen.as_ref().and_then(|v| v.last().cloned());
+    match work {
+        // The object may have been gone already.
+        Work::Purge => assert!(last.is_none(), "{place}: {result:?}"),
+        _ => assert!(result.is_ok() && newest(&last) == newest(after), "{place}: {result:?}"),
+    }
+    sweep_and_check(&root, work, &[&last]).await;
+    invalid
 }
 
 /// After a sweep nothing is left behind, everything is valid, and the object is one of these.

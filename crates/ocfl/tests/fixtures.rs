@@ -55,3 +55,22 @@ async fn all_cases_in_a_local_directory() {
     run_all(store.clone(), &cases, true).await;
     run_all(store, &cases, false).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_cases_on_s3() {
+    let Some(fixtures) = support::fixtures() else {
+        println!("skipped: the OCFL fixtures are not there");
+        return;
+    };
+    let cases = support::cases(fixtures.path());
+    // The server keeps objects as files: the bucket is the directory that was unpacked.
+    let server = support::s3::Server::start(fixtures.path()).await;
+    let store = server.store("ocfl-fixtures", "").await;
+    let cases: Vec<(String, String)> = cases
+        .into_iter()
+        .map(|(path, name)| (path.trim_start_matches("ocfl-fixtures/").to_owned(), name))
+        .collect();
+    assert_eq!(cases.len(), 156);
+    run_all(store.clone(), &cases, true).await;
+    run_all(store, &cases, false).await;
+}

@@ -145,18 +145,23 @@ async fn what_is_read_is_what_was_written_and_valid_to_others() {
     let count = from_environment("ACCESSION_TORTURE_HISTORIES", 250);
     let first = from_environment("ACCESSION_TORTURE_SEED", 1);
     let directory = tempfile::tempdir().expect("a directory");
-    let mut objects = Vec::new();
+    let mut roots = tokio::task::JoinSet::new();
     for (at, layout) in layouts().into_iter().enumerate() {
         let path = directory.path().join(at.to_string());
-        let spec = Spec::ALL[at % 2];
-        let root = StorageRoot::init(support::local(&path), spec, layout).await.expect("a root");
-        for seed in (first..first + count).filter(|seed| seed % 5 == at as u64) {
-            history(&root, seed).await;
-            let id = format!("urn:example:history:{seed}");
-            let object = path.join(root.object_path(&id).expect("a path"));
-            objects.extend(object.is_dir().then_some(object));
-        }
+        roots.spawn(async move {
+            let store = support::local(&path);
+            let root = StorageRoot::init(store, Spec::ALL[at % 2], layout).await.expect("a root");
+            let mut objects = Vec::new();
+            for seed in (first..first + count).filter(|seed| seed % 5 == at as u64) {
+                history(&root, seed).await;
+                let id = format!("urn:example:history:{seed}");
+                let object = path.join(root.object_path(&id).expect("a path"));
+                objects.extend(object.is_dir().then_some(object));
+            }
+            objects
+        });
     }
+    let objects = roots.join_all().await.concat();
     assert!(objects.len() as u64 > count / 2);
     judge(&objects);
 }
@@ -172,6 +177,29 @@ async fn the_same_on_stores_that_cannot_rename() {
     }
     let report = ocfl::validate_root(root.store().clone(), &ocfl::Validation::default()).await;
     assert!(report.expect("a validation").findings.is_valid());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_on_s3() {
+    let count = from_environment("ACCESSION_TORTURE_HISTORIES", 20);
+    let first = from_environment("ACCESSION_TORTURE_SEED", 1);
+    let directory = tempfile::tempdir().expect("a directory");
+    let bucket = directory.path().join("bucket");
+    std::fs::create_dir(&bucket).expect("a bucket");
+    let server = support::s3::Server::start(directory.path()).await;
+    let store = server.store("bucket", "some/root").await;
+    let root = StorageRoot::init(store, Spec::V1_1, Layout::default()).await.expect("a root");
+    let mut objects = Vec::new();
+    for seed in first..first + count {
+        history(&root, seed).await;
+        let id = format!("urn:example:history:{seed}");
+        // The server keeps objects as files, so that others can look at them too.
+        let object = bucket.join("some/root").join(root.object_path(&id).expect("a path"));
+        objects.extend(object.is_dir().then_some(object));
+    }
+    let report = ocfl::validate_root(root.store().clone(), &ocfl::Validation::default()).await;
+    assert!(report.expect("a validation").findings.is_valid());
+    judge(&objects);
 }
 
 /// The validator of `ocfl-py`, in a virtual environment below `target/` that is made once.

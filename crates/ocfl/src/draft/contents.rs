@@ -169,7 +169,10 @@ impl Contents {
         self.check_conflicts()?;
         let used: HashSet<u32> = self.state.values().copied().collect();
         let mut unused = Vec::new();
-        let mut inventory = self.inventory.clone();
+        // Taken, not copied: there may be a great many paths in it, and the draft ends here.
+        let (spec, algorithm) = (self.inventory.spec, self.inventory.algorithm);
+        let mut inventory =
+            std::mem::replace(&mut self.inventory, Inventory::new("", spec, algorithm));
         for (digest, content) in &self.added {
             if used.contains(digest) {
                 inventory.manifest.push(Entry { digest: *digest, path: *content });

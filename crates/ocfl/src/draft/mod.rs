@@ -5,7 +5,7 @@ mod finish;
 
 use crate::digest::{Algorithm, Hasher};
 use crate::error::{Error, Result};
-use crate::inventory::{About, Inventory};
+use crate::inventory::{About, INVENTORY, Inventory};
 use crate::root::StorageRoot;
 use crate::unsealed::{Note, Waiting, Work};
 use crate::version::VersionName;
@@ -91,11 +91,18 @@ impl StorageRoot {
     /// That no other writer is at work on the object is the caller's business.
     pub async fn begin(&self, id: &str, about: About, options: &DraftOptions) -> Result<Draft> {
         let path = self.object_path(id)?;
-        let noted = self.note(&path).await?.is_some();
-        match options.leftovers {
-            Leftovers::Refuse if noted => return Err(Error::UnfinishedWrite { id: id.to_owned() }),
-            Leftovers::Discard if noted => self.discard(id).await?,
-            _ => {}
+        let mut note = self.note(&path).await?;
+        if let Some(found) = &note {
+            let purging = found.work == Work::Purge;
+            match options.leftovers {
+                Leftovers::Refuse => return Err(Error::UnfinishedWrite { id: id.to_owned() }),
+                Leftovers::Adopt if !purging => {}
+                // There is nothing to take over from an object that is going away.
+                Leftovers::Adopt | Leftovers::Discard => {
+                    self.roll_back(found).await?;
+                    note = None;
+                }
+            }
         }
         let object = self.find_object(&path).await?;
         if let Some(object) = &object
@@ -103,6 +110,9 @@ impl StorageRoot {
         {
             let (wanted, found) = (id.to_owned(), object.inventory.id.clone());
             return Err(Error::WrongObject { path, wanted, found });
+        }
+        if let Some(object) = &object {
+            self.refresh_sidecar(object).await?;
         }
         let base = object.as_ref().map(|object| object.digest.clone());
         let (inventory, version) = match object {
@@ -121,9 +131,10 @@ impl StorageRoot {
             about: with_moment(about),
             base,
             algorithm: inventory.algorithm,
-            adopting: noted && options.leftovers == Leftovers::Adopt,
+            adopting: note.is_some(),
             contents: Mutex::new(Contents::new(inventory, version, options.start)),
         };
+        draft.move_back().await?;
         draft.root.put_note(&draft.note(id, None)).await?;
         Ok(draft)
     }
@@ -145,6 +156,19 @@ impl Draft {
             inventory,
         };
         Note { id: id.to_owned(), path: self.path.clone(), work, modified: None }
+    }
+
+    /// A version that sealing had moved into the object, but not made visible, waits aside again.
+    async fn move_back(&self) -> Result<()> {
+        let moved = join(&self.path, &self.version.to_string());
+        if !self.adopting || !self.waiting.aside || self.base.is_none() {
+            return Ok(());
+        }
+        let there = self.root.store.head(&join(&moved, INVENTORY)).await;
+        if fetch::found(there)?.is_some() {
+            self.root.store.rename(&moved, &self.waiting.version).await?;
+        }
+        Ok(())
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents> {

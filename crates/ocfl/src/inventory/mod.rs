@@ -193,9 +193,14 @@ impl Inventory {
 
     /// The files of a version in the order of their paths.
     pub fn sorted_files<'a>(&'a self, version: &'a Version) -> impl Iterator<Item = File<'a>> {
+        self.sorted_state(version).into_iter().map(|entry| self.file(entry))
+    }
+
+    /// A version's entries in the order of their paths.
+    pub(crate) fn sorted_state(&self, version: &Version) -> Vec<Entry> {
         let mut entries = version.state.clone();
         entries.sort_unstable_by_key(|entry| self.paths.bytes(entry.path));
-        entries.into_iter().map(|entry| self.file(entry))
+        entries
     }
 
     /// A file of a version by its path.
@@ -217,7 +222,7 @@ impl Inventory {
             .map(|entry| (self.paths.get(entry.path), self.digests.get(entry.digest)))
     }
 
-    fn file(&self, entry: Entry) -> File<'_> {
+    pub(crate) fn file(&self, entry: Entry) -> File<'_> {
         let content = self.first_content(entry.digest);
         File {
             path: self.paths.get(entry.path),

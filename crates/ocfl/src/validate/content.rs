@@ -1,16 +1,17 @@
 //! The content: every file that should be there is, no other is, and each has its digests.
 
 use super::object::ObjectValidation;
-use crate::code::{Code, Findings};
+use crate::code::Code;
 use crate::digest::Algorithm;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fetch;
 use crate::intern::Digests;
 use crate::inventory::Inventory;
 use crate::version::VersionName;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::TryStreamExt;
 use std::collections::{BTreeMap, HashSet};
 use store::{Kind, list_all};
+use tokio::task::JoinSet;
 
 /// A digest that a file should have, and what it means if it has another. Small, because there
 /// may be one for every file and fixity algorithm.
@@ -167,10 +168,10 @@ impl Content {
         // Beyond so many, a file that an earlier inventory knows may be told of twice.
         const UNKNOWN_MAX: usize = 100_000;
         // An inventory that names no such directory was told of already.
-        if !crate::path::is_good(directory) {
+        let prefix = object.key(directory);
+        if store::check_key(&prefix).is_err() {
             return Ok(());
         }
-        let prefix = object.key(directory);
         let mut entries = list_all(object.store.clone(), &prefix, true);
         // What the findings call the places: relative to the object.
         let cut = if object.path.is_empty() { 0 } else { object.path.len() + 1 };
@@ -204,76 +205,92 @@ impl Content {
         if !object.validation.fixity {
             return Ok(());
         }
-        let files = (0..).zip(&self.digests).filter_map(|(number, digest)| {
-            let there = self.there[number as usize];
-            digest.filter(|_| there).map(|digest| (number, digest))
-        });
-        let this = &self;
-        let shared = &*object;
-        let mut checked = stream::iter(files)
-            .map(|(number, digest)| this.verify_file(shared, root, number, digest))
-            .buffer_unordered(object.validation.parallel.max(1));
-        let mut findings = Findings::default();
-        while let Some(found) = checked.try_next().await? {
-            findings.extend(found);
+        // Tasks of their own, so that hashing can use more than one processor.
+        let mut reading: JoinSet<(u32, Result<Option<Digested>>)> = JoinSet::new();
+        for number in 0..u32::try_from(self.digests.len()).unwrap_or(u32::MAX) {
+            if self.digests[number as usize].is_none() || !self.there[number as usize] {
+                continue;
+            }
+            while reading.len() >= object.validation.parallel.max(1) {
+                self.compare_next(object, root, &mut reading).await?;
+            }
+            let (store, key) = (object.store.clone(), object.key(root.paths.get(number)));
+            let algorithms = self.algorithms(root, number);
+            reading.spawn(async move { (number, fetch::digests(&store, &key, &algorithms).await) });
         }
-        drop(checked);
-        object.findings.extend(findings);
+        while !reading.is_empty() {
+            self.compare_next(object, root, &mut reading).await?;
+        }
         Ok(())
     }
 
-    async fn verify_file(
-        &self,
-        object: &ObjectValidation,
-        root: &Inventory,
-        number: u32,
-        digest: u32,
-    ) -> Result<Findings> {
-        let path = root.paths.get(number).to_owned();
-        let more = self.expected_of(number);
+    /// The algorithms of which a file's digests are known.
+    fn algorithms(&self, root: &Inventory, number: u32) -> Vec<Algorithm> {
         let mut algorithms = vec![root.algorithm];
-        for expected in more {
+        for expected in self.expected_of(number) {
             if !algorithms.contains(&expected.algorithm) {
                 algorithms.push(expected.algorithm);
             }
         }
-        let (store, key) = (object.store.clone(), object.key(&path));
-        // A task of its own, so that hashing can use more than one processor.
-        let reading = tokio::spawn(async move { fetch::digests(&store, &key, &algorithms).await });
-        let read = reading
-            .await
-            .map_err(|error| crate::Error::Io { place: path.clone(), source: error.into() })?;
-        let mut findings = Findings::default();
-        let (digests, length): (BTreeMap<Algorithm, String>, u64) = match read {
-            Ok(Some(read)) => read,
-            Ok(None) => {
-                findings.add(Code::E092, &path, "it is in the manifest, but not there");
-                return Ok(findings);
+        algorithms
+    }
+
+    async fn compare_next(
+        &self,
+        object: &mut ObjectValidation,
+        root: &Inventory,
+        reading: &mut JoinSet<(u32, Result<Option<Digested>>)>,
+    ) -> Result<()> {
+        let Some(read) = reading.join_next().await else { return Ok(()) };
+        let failed = |error: tokio::task::JoinError| Error::Io {
+            place: object.path.clone(),
+            source: error.into(),
+        };
+        let (number, read) = read.map_err(failed)?;
+        let path = root.paths.get(number);
+        match read {
+            Ok(Some((digests, length))) => {
+                if let Some(progress) = &object.validation.progress {
+                    progress(path, length);
+                }
+                self.compare(object, root, number, &digests);
             }
-            Err(crate::Error::Store(error)) if error.kind() == store::ErrorKind::Corrupt => {
-                findings.add(Code::E092, &path, error.to_string());
-                return Ok(findings);
+            Ok(None) => object.found(Code::E092, path, "it is in the manifest, but not there"),
+            Err(Error::Store(error)) if error.kind() == store::ErrorKind::Corrupt => {
+                object.found(Code::E092, path, error.to_string());
             }
             Err(error) => return Err(error),
-        };
-        if let Some(progress) = &object.validation.progress {
-            progress(&path, length);
         }
-        if !digests[&root.algorithm].eq_ignore_ascii_case(&root.digests.get(digest)) {
+        Ok(())
+    }
+
+    fn compare(
+        &self,
+        object: &mut ObjectValidation,
+        root: &Inventory,
+        number: u32,
+        digests: &BTreeMap<Algorithm, String>,
+    ) {
+        let path = root.paths.get(number);
+        let manifest = self.digests[number as usize].map(|digest| root.digests.get(digest));
+        let found = digests.get(&root.algorithm);
+        if !found.zip(manifest).is_some_and(|(found, given)| found.eq_ignore_ascii_case(&given)) {
             let message = format!("it does not have the {} digest of the manifest", root.algorithm);
-            findings.add(Code::E092, &path, message);
+            object.found(Code::E092, path, message);
         }
-        for expected in more {
-            if digests[&expected.algorithm] != self.texts.get(expected.digest) {
+        for expected in self.expected_of(number) {
+            if digests.get(&expected.algorithm) != Some(&self.texts.get(expected.digest)) {
                 let place = match expected.version {
                     0 => "the root inventory".to_owned(),
                     number => format!("the inventory of version {number}"),
                 };
-                let message =
-                    format!("it does not have the {} digest of {place}", expected.algorithm);
-                findings.add(expected.code, &path, message);
+                let algorithm = expected.algorithm;
+                let message = format!("it does not have the {algorithm} digest of {place}");
+                object.found(expected.code, path, message);
             }
         }
-        Ok(findings)
     }
 }
+
+/// The digests of a file that was read, and its length.
+type Digested = (BTreeMap<Algorithm, String>, u64);

@@ -1,6 +1,8 @@
 //! What the tests of this crate share.
 #![allow(dead_code)] // Each test uses a part of it.
 
+pub mod s3;
+
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use ocfl::StorageRoot;

@@ -99,6 +99,7 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
 fn outcome(leftover: &Leftover, dry_run: bool) -> &'static str {
     match (leftover.outcome, dry_run) {
         (Outcome::Kept, _) => "kept",
+        (Outcome::Blocked, _) => "left: the object is damaged",
         (Outcome::Finished, false) => "finished",
         (Outcome::Finished, true) => "would be finished",
         (Outcome::Removed, false) => "removed",

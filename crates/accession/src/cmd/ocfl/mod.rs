@@ -96,6 +96,9 @@ impl Target {
 
 /// Opens the store that a person names.
 async fn open_store(location: &str, create: bool) -> Result<Arc<dyn Store>, Failure> {
+    if location.starts_with("s3://") {
+        return store::open(location).await.map_err(|error| failure(error.into()));
+    }
     let path = location.strip_prefix("file://").unwrap_or(location);
     let temporaries = StorageRoot::TEMPORARIES.to_owned();
     let options = LocalOptions { temporaries, create };
