@@ -82,7 +82,7 @@ async fn whole(store: Arc<dyn Store>, work: Work) -> (u64, Option<Vec<support::F
 }
 
 async fn kill_everywhere(kind: usize, work: Work) {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = support::scratch();
     let fresh = |n: u64| stores(&directory.path().join(n.to_string())).swap_remove(kind);
     let (count, after) = whole(fresh(0), work).await;
     assert!(count > 3);

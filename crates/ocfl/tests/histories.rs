@@ -144,7 +144,7 @@ fn layouts() -> Vec<Layout> {
 async fn what_is_read_is_what_was_written_and_valid_to_others() {
     let count = from_environment("ACCESSION_TORTURE_HISTORIES", 250);
     let first = from_environment("ACCESSION_TORTURE_SEED", 1);
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = support::scratch();
     let mut roots = tokio::task::JoinSet::new();
     for (at, layout) in layouts().into_iter().enumerate() {
         let path = directory.path().join(at.to_string());
@@ -183,7 +183,7 @@ async fn the_same_on_stores_that_cannot_rename() {
 async fn the_same_on_s3() {
     let count = from_environment("ACCESSION_TORTURE_HISTORIES", 20);
     let first = from_environment("ACCESSION_TORTURE_SEED", 1);
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = support::scratch();
     let bucket = directory.path().join("bucket");
     std::fs::create_dir(&bucket).expect("a bucket");
     let server = support::s3::Server::start(directory.path()).await;

@@ -19,13 +19,21 @@ pub fn corpora() -> Option<PathBuf> {
     given.into_iter().chain([beside]).find(|path| path.is_dir())
 }
 
+/// A directory that goes away: in memory where the system has such a place, because the tests
+/// make thousands of files durable and none of them pulls the plug.
+pub fn scratch() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.or_else(|_| tempfile::tempdir()).expect("a temporary directory")
+}
+
 /// The OCFL fixtures, unpacked into a temporary directory; `None` where they are not there.
 pub fn fixtures() -> Option<tempfile::TempDir> {
     let archive = corpora()?.join("ocfl-fixtures.tar.gz");
     if !archive.is_file() {
         return None;
     }
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let directory = scratch();
     let status =
         Command::new("tar").arg("xzf").arg(&archive).arg("-C").arg(directory.path()).status();
     assert!(status.expect("tar runs").success(), "the fixtures do not unpack");
