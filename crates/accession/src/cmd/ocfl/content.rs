@@ -1,0 +1,94 @@
+//! `accession ocfl cat` and `export`.
+
+use super::{Target, failure, open_store, until_interrupted, version};
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use futures_util::TryStreamExt;
+use ocfl::VersionName;
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::{ListOptions, LocalOptions, LocalStore, Store};
+
+#[derive(clap::Args)]
+pub struct CatArgs {
+    #[command(flatten)]
+    target: Target,
+    /// The file's path in the object
+    file: String,
+    /// Another version than the latest: v2, or 2
+    #[arg(long, value_parser = version, value_name = "VERSION")]
+    at: Option<VersionName>,
+}
+
+pub async fn cat(args: CatArgs) -> Result<Exit, Failure> {
+    let object = args.target.open().await?;
+    let file = object.file(args.at, &args.file).map_err(failure)?;
+    let mut content = object.content(&file).await.map_err(failure)?;
+    let mut out = std::io::stdout().lock();
+    while let Some(chunk) = content.try_next().await.map_err(|error| failure(error.into()))? {
+        out.write_all(&chunk)?;
+    }
+    out.flush()?;
+    Ok(Exit::Yes)
+}
+
+#[derive(clap::Args)]
+pub struct ExportArgs {
+    #[command(flatten)]
+    target: Target,
+    /// The directory to copy into; it is made if needed, and must be empty
+    directory: String,
+    /// Another version than the latest: v2, or 2
+    #[arg(long, value_parser = version, value_name = "VERSION")]
+    at: Option<VersionName>,
+}
+
+pub async fn export(args: ExportArgs, global: &Global) -> Result<Exit, Failure> {
+    let object = args.target.open().await?;
+    let count = object.version(args.at).map_err(failure)?.file_count();
+    let (target, temporaries) = open_target(&args.directory).await?;
+    let options = ListOptions { recursive: false, limit: 1, ..ListOptions::default() };
+    let there = target.list("", &options).await.map_err(|error| failure(error.into()))?;
+    if !there.entries.is_empty() {
+        let message = format!("{} is not empty; name a new or empty directory", args.directory);
+        return Err(Failure::refused("not-empty", message));
+    }
+    let bar = match global.quiet {
+        true => indicatif::ProgressBar::hidden(),
+        false => output::count_bar(Some(count as u64), "exporting"),
+    };
+    let progress = |_: &str, _: u64| bar.inc(1);
+    let exporting =
+        async { object.export(args.at, &*target, "", &progress).await.map_err(failure) };
+    let exported = until_interrupted(exporting).await?;
+    drop(target);
+    if let Some(temporaries) = temporaries {
+        // Where it is not empty, an interrupted export before this one has left something.
+        let _ = std::fs::remove_dir(temporaries);
+    }
+    bar.finish_and_clear();
+    match global.json {
+        true => output::json(&json!({"files": exported.files, "bytes": exported.bytes}))?,
+        false => {
+            let size = output::size(exported.bytes);
+            output::line(&format!("{} files, {size}, each with its digest", exported.files))?;
+        }
+    }
+    Ok(Exit::Yes)
+}
+
+/// Opens the place to copy into. A local one keeps its temporary files in a directory that is
+/// removed in the end.
+async fn open_target(place: &str) -> Result<(Arc<dyn Store>, Option<PathBuf>), Failure> {
+    const TEMPORARIES: &str = ".accession-export";
+    if place.starts_with("s3://") {
+        return Ok((open_store(place, true).await?, None));
+    }
+    let options = LocalOptions { temporaries: TEMPORARIES.to_owned(), create: true };
+    let store = LocalStore::open_with(place, &options).map_err(|error| failure(error.into()))?;
+    let temporaries = store.path().join(TEMPORARIES);
+    Ok((Arc::new(store), Some(temporaries)))
+}

@@ -1,0 +1,129 @@
+//! `accession ocfl ls` and `log`.
+
+use super::{Target, failure, open_root};
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use futures_util::{StreamExt, TryStreamExt};
+use ocfl::{Change, Object};
+use serde_json::json;
+
+#[derive(clap::Args)]
+pub struct LsArgs {
+    /// The storage root: a directory, or s3://bucket/prefix
+    root: String,
+    /// Only the paths of objects, without reading their inventories
+    #[arg(long)]
+    paths: bool,
+}
+
+/// So many inventories are read at once.
+const PARALLEL: usize = 8;
+
+pub async fn ls(args: LsArgs, global: &Global) -> Result<Exit, Failure> {
+    let root = open_root(&args.root).await?;
+    let mut paths = root.object_paths();
+    if args.paths {
+        while let Some(path) = paths.try_next().await.map_err(failure)? {
+            match global.json {
+                true => output::json(&json!({"path": path}))?,
+                false => output::line(&output::printable(&path))?,
+            }
+        }
+        return Ok(Exit::Yes);
+    }
+    let opened = paths.map(|path| async {
+        let path = path?;
+        let object = root.object_at(&path).await;
+        Ok::<_, ocfl::Error>((path, object))
+    });
+    let mut objects = opened.buffered(PARALLEL);
+    let (mut rows, mut exit) = (Vec::new(), Exit::Yes);
+    while let Some((path, object)) = objects.try_next().await.map_err(failure)? {
+        match object {
+            Ok(object) if global.json => output::json(&summary(&object))?,
+            Ok(object) => rows.push(row(&object)),
+            Err(error) => {
+                // One object that cannot be read does not hide the others.
+                exit = Exit::No;
+                match global.json {
+                    true => output::json(&json!({"path": path, "error": error.to_string()}))?,
+                    false => rows.push(vec!["?".into(), error.to_string(), String::new(), path]),
+                }
+            }
+        }
+    }
+    if !global.json {
+        output::table(&["head", "id", "files", "path"], rows)?;
+    }
+    Ok(exit)
+}
+
+fn files_of_head(object: &Object) -> usize {
+    object.version(None).map(|version| version.file_count()).unwrap_or_default()
+}
+
+fn row(object: &Object) -> Vec<String> {
+    let head = object.inventory().head().to_string();
+    vec![head, object.id().to_owned(), files_of_head(object).to_string(), object.path().to_owned()]
+}
+
+fn summary(object: &Object) -> serde_json::Value {
+    json!({
+        "id": object.id(),
+        "path": object.path(),
+        "head": object.inventory().head().to_string(),
+        "files": files_of_head(object),
+    })
+}
+
+#[derive(clap::Args)]
+pub struct LogArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+pub async fn log(args: LogArgs, global: &Global) -> Result<Exit, Failure> {
+    let object = args.target.open().await?;
+    let inventory = object.inventory();
+    let mut rows = Vec::new();
+    let mut before = None;
+    for version in inventory.versions() {
+        let changes = inventory.diff(before, version);
+        before = Some(version);
+        let count = |wanted: fn(&Change) -> bool| changes.iter().filter(|c| wanted(c)).count();
+        let added = count(|change| matches!(change, Change::Added(_)));
+        let removed = count(|change| matches!(change, Change::Removed(_)));
+        let modified = count(|change| matches!(change, Change::Modified(_)));
+        let renamed = count(|change| matches!(change, Change::Renamed { .. }));
+        let about = version.about();
+        if global.json {
+            let user = about.user.as_ref().map(|u| json!({"name": u.name, "address": u.address}));
+            output::json(&json!({
+                "version": version.name().to_string(),
+                "created": about.created,
+                "message": about.message,
+                "user": user,
+                "files": version.file_count(),
+                "added": added,
+                "modified": modified,
+                "renamed": renamed,
+                "removed": removed,
+            }))?;
+            continue;
+        }
+        let user = about.user.as_ref().map(|user| user.name.clone()).unwrap_or_default();
+        rows.push(vec![
+            version.name().to_string(),
+            about.created.clone(),
+            user,
+            version.file_count().to_string(),
+            format!("+{added} ~{modified} >{renamed} -{removed}"),
+            about.message.clone().unwrap_or_default(),
+        ]);
+    }
+    if !global.json {
+        output::table(&["version", "created", "user", "files", "changes", "message"], rows)?;
+    }
+    Ok(Exit::Yes)
+}

@@ -1,0 +1,169 @@
+//! `accession ocfl init`, `sweep` and `purge`.
+
+use super::{failure, open_root, open_store};
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use ocfl::{Layout, Leftover, Outcome, Spec, StorageRoot, Sweep};
+use serde_json::json;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession ocfl init /srv/archive
+  accession ocfl init s3://bucket/archive
+  accession ocfl init /srv/archive --layout 0003
+  accession ocfl init /srv/archive --layout 0006 --layout-config '{\"delimiter\": \":\"}'")]
+pub struct InitArgs {
+    /// Where to make it: an empty or new directory, or s3://bucket/prefix
+    root: String,
+    /// The layout: 0002, 0003, 0004, 0006, 0007, or its full name
+    #[arg(long, default_value = "0004", value_name = "NAME")]
+    layout: String,
+    /// The layout's parameters, as JSON
+    #[arg(long, default_value = "{}", value_name = "JSON")]
+    layout_config: String,
+    /// The version of the specification
+    #[arg(long, default_value = "1.1", value_parser = ["1.0", "1.1"], value_name = "VERSION")]
+    spec: String,
+}
+
+pub async fn init(args: InitArgs, global: &Global) -> Result<Exit, Failure> {
+    let config = serde_json::from_str(&args.layout_config).map_err(|error| {
+        Failure::refused("layout", format!("--layout-config is not JSON: {error}"))
+    })?;
+    let layout = Layout::from_config(&args.layout, &config).map_err(|e| failure(e.into()))?;
+    let spec = if args.spec == "1.0" { Spec::V1_0 } else { Spec::V1_1 };
+    let store = open_store(&args.root, true).await?;
+    let name = layout.name();
+    StorageRoot::init(store.clone(), spec, layout).await.map_err(failure)?;
+    match global.json {
+        true => output::json(&json!({"root": store.url(), "spec": args.spec, "layout": name}))?,
+        false => output::line(&format!("{}: OCFL {}, {name}", store.url(), args.spec))?,
+    }
+    Ok(Exit::Yes)
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession ocfl sweep /srv/archive --dry-run
+  accession ocfl sweep /srv/archive --older-than 14d
+
+Objects stay as they are: only versions that no inventory names are removed. Do not sweep what a
+writer is still at work on; --older-than leaves alone what is younger.")]
+pub struct SweepArgs {
+    /// The storage root: a directory, or s3://bucket/prefix
+    root: String,
+    /// Leave alone what is younger: 30m, 24h, 14d, or 0
+    #[arg(long, default_value = "24h", value_parser = duration, value_name = "TIME")]
+    older_than: Duration,
+    /// Only tell what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
+    let root = open_root(&args.root).await?;
+    let sweep = Sweep { older_than: args.older_than, dry_run: args.dry_run };
+    let leftovers = root.sweep(&sweep).await.map_err(failure)?;
+    if global.json {
+        for leftover in &leftovers {
+            output::json(&json!({
+                "id": leftover.id,
+                "path": leftover.path,
+                "version": leftover.version.map(|version| version.to_string()),
+                "complete": leftover.complete,
+                "modified": leftover.modified.map(ocfl::rfc3339),
+                "outcome": outcome(leftover, args.dry_run),
+            }))?;
+        }
+        return Ok(Exit::Yes);
+    }
+    if leftovers.is_empty() {
+        output::line("nothing was left behind")?;
+        return Ok(Exit::Yes);
+    }
+    let rows = leftovers.iter().map(|leftover| {
+        vec![
+            leftover.id.clone(),
+            leftover.version.map_or("purge".to_owned(), |version| version.to_string()),
+            if leftover.complete { "complete" } else { "unfinished" }.to_owned(),
+            leftover.modified.map(ocfl::rfc3339).unwrap_or_default(),
+            outcome(leftover, args.dry_run).to_owned(),
+        ]
+    });
+    output::table(&["id", "version", "state", "modified", "outcome"], rows)?;
+    Ok(Exit::Yes)
+}
+
+fn outcome(leftover: &Leftover, dry_run: bool) -> &'static str {
+    match (leftover.outcome, dry_run) {
+        (Outcome::Kept, _) => "kept",
+        (Outcome::Blocked, _) => "left: the object is damaged",
+        (Outcome::Finished, false) => "finished",
+        (Outcome::Finished, true) => "would be finished",
+        (Outcome::Removed, false) => "removed",
+        (Outcome::Removed, true) => "would be removed",
+    }
+}
+
+/// `90s`, `30m`, `24h`, `14d`, or `0`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "" if number == "0" => 1,
+        _ => return Err("a time is a number and s, m, h or d, such as 24h".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|error| format!("{error}"))?;
+    let seconds = number.checked_mul(seconds).ok_or("this is too long")?;
+    Ok(Duration::from_secs(seconds))
+}
+
+#[derive(clap::Args)]
+pub struct PurgeArgs {
+    /// The storage root: a directory, or s3://bucket/prefix
+    root: String,
+    /// The object's identifier
+    id: String,
+    /// Really remove it: nothing brings it back
+    #[arg(long)]
+    yes: bool,
+}
+
+pub async fn purge(args: PurgeArgs, global: &Global) -> Result<Exit, Failure> {
+    let root = open_root(&args.root).await?;
+    if !args.yes {
+        let object = root.object(&args.id).await.map_err(failure)?;
+        let head = object.inventory().head();
+        let message =
+            format!("{} has versions v1 to {head}; add --yes to remove them all", args.id);
+        return Err(Failure::refused("not-confirmed", message));
+    }
+    root.purge(&args.id).await.map_err(failure)?;
+    match global.json {
+        true => output::json(&json!({"purged": args.id}))?,
+        false => output::line(&format!("{} is gone", output::printable(&args.id)))?,
+    }
+    Ok(Exit::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+    use std::time::Duration;
+
+    #[test]
+    fn times_as_people_write_them() {
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        assert_eq!(duration("30m"), Ok(Duration::from_secs(1800)));
+        assert_eq!(duration("14d"), Ok(Duration::from_secs(14 * 86_400)));
+        for bad in ["", "5", "h", "1w", "-1h", "99999999999999999999d", "9999999999999999999d"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `accession ocfl`: OCFL storage roots and what is in them.
+
+mod content;
+mod list;
+mod manage;
+mod show;
+mod validate;
+
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use ocfl::{Object, StorageRoot, VersionName};
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use store::{LocalOptions, LocalStore, Store};
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession ocfl init /srv/archive
+  accession ocfl ls /srv/archive
+  accession ocfl log /srv/archive ark:/12345/bcd987
+  accession ocfl validate /srv/archive
+  accession ocfl validate s3://bucket/archive --no-fixity
+
+A storage root is a directory or s3://bucket/prefix. Objects are named by their identifiers, or
+with --path by where they are in the root.")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Make a storage root in an empty place
+    Init(manage::InitArgs),
+    /// List the objects of a root
+    Ls(list::LsArgs),
+    /// Show the versions of an object: when, by whom, why, and how much changed
+    Log(list::LogArgs),
+    /// Show an object's latest or another version with its files
+    Show(show::ShowArgs),
+    /// Show what changed between two versions
+    Diff(show::DiffArgs),
+    /// Write a file of an object to standard output
+    Cat(content::CatArgs),
+    /// Copy the files of a version into a directory
+    Export(content::ExportArgs),
+    /// Validate a root, some of its objects, or an object by itself
+    Validate(validate::Args),
+    /// Find and remove what interrupted writes have left behind
+    Sweep(manage::SweepArgs),
+    /// Remove an object with all its versions
+    Purge(manage::PurgeArgs),
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(async {
+        match args.command {
+            Command::Init(args) => manage::init(args, global).await,
+            Command::Ls(args) => list::ls(args, global).await,
+            Command::Log(args) => list::log(args, global).await,
+            Command::Show(args) => show::show(args, global).await,
+            Command::Diff(args) => show::diff(args, global).await,
+            Command::Cat(args) => content::cat(args).await,
+            Command::Export(args) => content::export(args, global).await,
+            Command::Validate(args) => validate::run(args, global).await,
+            Command::Sweep(args) => manage::sweep(args, global).await,
+            Command::Purge(args) => manage::purge(args, global).await,
+        }
+    })
+}
+
+/// Which object of which root.
+#[derive(clap::Args)]
+struct Target {
+    /// The storage root: a directory, or s3://bucket/prefix
+    root: String,
+    /// The object's identifier
+    id: String,
+    /// The identifier is where the object is in the root
+    #[arg(long)]
+    path: bool,
+}
+
+impl Target {
+    async fn open(&self) -> Result<Object, Failure> {
+        let root = open_root(&self.root).await?;
+        let object = match self.path {
+            true => root.object_at(self.id.trim_matches('/')).await,
+            false => root.object(&self.id).await,
+        };
+        object.map_err(failure)
+    }
+}
+
+/// Opens the store that a person names.
+async fn open_store(location: &str, create: bool) -> Result<Arc<dyn Store>, Failure> {
+    if location.starts_with("s3://") {
+        return store::open(location).await.map_err(|error| failure(error.into()));
+    }
+    let path = location.strip_prefix("file://").unwrap_or(location);
+    let temporaries = StorageRoot::TEMPORARIES.to_owned();
+    let options = LocalOptions { temporaries, create };
+    let store = LocalStore::open_with(Path::new(path), &options);
+    store.map(|store| Arc::new(store) as Arc<dyn Store>).map_err(|error| failure(error.into()))
+}
+
+async fn open_root(location: &str) -> Result<StorageRoot, Failure> {
+    let store = open_store(location, false).await?;
+    StorageRoot::open(store).await.map_err(failure)
+}
+
+/// What an error of the library means for a person at the command line.
+fn failure(error: ocfl::Error) -> Failure {
+    use ocfl::Error as E;
+    let message = error.to_string();
+    let no = |code| Failure { status: 1, code, message: message.clone() };
+    match &error {
+        E::NoSuchObject(_) | E::NoSuchVersion { .. } | E::NoSuchFile { .. } => no("not-found"),
+        E::NotARoot(_) => no("not-a-root"),
+        E::Invalid { .. } => no("invalid"),
+        E::NotEmpty(_) => Failure::refused("not-empty", message),
+        E::Layout(_) | E::NoLayout { .. } => Failure::refused("layout", message),
+        E::BadPath(..) | E::BadId(_) => Failure::refused("bad-name", message),
+        E::Conflict { .. } | E::UnfinishedWrite { .. } => Failure::refused("conflict", message),
+        E::Limit { .. } => Failure::refused("limit", message),
+        E::Store(error) if error.kind() == store::ErrorKind::Corrupt => no("corrupt"),
+        _ => Failure::unable("store", message),
+    }
+}
+
+/// A version as a person writes it: `v3`, or just `3`.
+fn version(text: &str) -> Result<VersionName, String> {
+    let named = if text.starts_with('v') { text.to_owned() } else { format!("v{text}") };
+    named.parse().map_err(|error: ocfl::BadVersionName| error.to_string())
+}
+
+/// Ends the work when the person does: nothing is visible of what was not finished.
+async fn until_interrupted<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        done = work => done,
+        _ = tokio::signal::ctrl_c() => {
+            Err(Failure { status: 130, code: "interrupted", message: "interrupted".to_owned() })
+        }
+    }
+}

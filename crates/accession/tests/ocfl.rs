@@ -1,0 +1,139 @@
+//! `accession ocfl` as people and programs meet it: output, JSON, and exit statuses.
+
+use ocfl::{About, DraftOptions, StorageRoot, User};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use store::{LocalOptions, LocalStore};
+
+const ID: &str = "ark:/12345/bcd987";
+
+struct Answer {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+fn accession(arguments: &[&str]) -> Answer {
+    let output = Command::new(env!("CARGO_BIN_EXE_accession")).arg("ocfl").args(arguments).output();
+    let output = output.expect("the binary runs");
+    Answer {
+        status: output.status.code().expect("an exit status"),
+        out: String::from_utf8(output.stdout).expect("UTF-8"),
+        err: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+fn open(path: &Path) -> LocalStore {
+    let temporaries = StorageRoot::TEMPORARIES.to_owned();
+    LocalStore::open_with(path, &LocalOptions { temporaries, create: false }).expect("a store")
+}
+
+/// An object of two versions.
+async fn fill(path: &Path) {
+    let root = StorageRoot::open(Arc::new(open(path))).await.expect("a root");
+    for (message, content) in [("First", "one"), ("Second\u{1b}[31m", "two")] {
+        let user = User { name: "A Person".into(), address: Some("mailto:a@example.org".into()) };
+        let created = "2026-01-02T03:04:05Z".into();
+        let about = About { created, message: Some(message.into()), user: Some(user) };
+        let draft = root.begin(ID, about, &DraftOptions::default()).await.expect("a draft");
+        draft.put("letter.txt", content.into()).await.expect("a put");
+        draft.put(&format!("{content}/more.txt"), "more".into()).await.expect("a put");
+        root.seal(&draft.write().await.expect("an inventory")).await.expect("a seal");
+    }
+}
+
+#[tokio::test]
+async fn from_init_to_purge() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("root");
+    let root = path.to_str().expect("UTF-8");
+    let made = accession(&["init", root]);
+    assert_eq!(made.status, 0, "{}", made.err);
+    assert_eq!(accession(&["init", root]).status, 2, "a root is made once");
+    fill(&path).await;
+
+    let listed = accession(&["ls", root]);
+    assert!(listed.status == 0 && listed.out.contains(ID) && listed.out.contains("v2"));
+    let listed: serde_json::Value =
+        serde_json::from_str(accession(&["ls", root, "--json"]).out.trim()).expect("JSON");
+    assert_eq!((&listed["id"], &listed["files"]), (&ID.into(), &3.into()));
+
+    let log = accession(&["log", root, ID]);
+    assert!(log.out.contains("+1 ~1 >0 -0"), "{}", log.out);
+    assert!(!log.out.contains('\u{1b}'), "control characters are shown, not obeyed");
+    assert_eq!(accession(&["log", root, ID, "--json"]).out.lines().count(), 2);
+
+    let shown = accession(&["show", root, ID, "--at", "1"]);
+    assert!(shown.out.contains("v1 of v2") && shown.out.contains("one/more.txt"));
+    assert!(!shown.out.contains("two/more.txt"));
+    assert_eq!(accession(&["diff", root, ID]).out, "~ letter.txt\n+ two/more.txt\n");
+
+    assert_eq!(accession(&["cat", root, ID, "letter.txt", "--at", "v1"]).out, "one");
+    let missing = accession(&["cat", root, ID, "nothing.txt"]);
+    assert!(missing.status == 1 && missing.err.contains("[not-found]"));
+    assert_eq!(accession(&["cat", root, ID, "letter.txt", "--at", "v9"]).status, 1);
+
+    let target = directory.path().join("out");
+    let out = target.to_str().expect("UTF-8");
+    assert_eq!(accession(&["export", root, ID, out]).status, 0);
+    assert_eq!(std::fs::read(target.join("letter.txt")).expect("a file"), b"two");
+    assert_eq!(std::fs::read_dir(&target).expect("a directory").count(), 3);
+    assert_eq!(accession(&["export", root, ID, out]).status, 2, "only into what is empty");
+
+    assert_eq!(accession(&["purge", root, ID]).status, 2, "not without --yes");
+    assert_eq!(accession(&["purge", root, ID, "--yes"]).status, 0);
+    assert_eq!(accession(&["log", root, ID]).status, 1);
+    assert_eq!(accession(&["validate", root]).status, 0);
+}
+
+#[tokio::test]
+async fn damage_is_found_and_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().to_str().expect("UTF-8");
+    assert_eq!(accession(&["init", root, "--layout", "0003"]).status, 0);
+    fill(directory.path()).await;
+    assert_eq!(accession(&["validate", root]).status, 0);
+    let store = StorageRoot::open(Arc::new(open(directory.path()))).await.expect("a root");
+    let object = directory.path().join(store.object_path(ID).expect("a path"));
+    std::fs::write(object.join("v1/content/letter.txt"), "0ne").expect("damage");
+
+    let found = accession(&["validate", root, ID]);
+    assert!(found.status == 1 && found.out.contains("E092"), "{}", found.out);
+    assert_eq!(accession(&["validate", root, "--no-fixity"]).status, 0);
+    let alone = accession(&["validate", object.to_str().expect("UTF-8"), "--json"]);
+    let last = alone.out.lines().last().expect("a summary");
+    let summary: serde_json::Value = serde_json::from_str(last).expect("JSON");
+    assert_eq!((&summary["valid"], &summary["counts"]["E092"]), (&false.into(), &1.into()));
+    let damaged = accession(&["cat", root, ID, "letter.txt", "--at", "v1"]);
+    assert!(damaged.status == 1 && damaged.err.contains("[corrupt]"), "{}", damaged.err);
+}
+
+#[tokio::test]
+async fn what_was_left_behind_is_swept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().to_str().expect("UTF-8");
+    accession(&["init", root]);
+    let opened = StorageRoot::open(Arc::new(open(directory.path()))).await.expect("a root");
+    let draft =
+        opened.begin(ID, About::default(), &DraftOptions::default()).await.expect("a draft");
+    draft.put("a", "a".into()).await.expect("a put");
+    drop(draft);
+    assert!(accession(&["sweep", root]).out.contains("kept"), "it is young");
+    let told = accession(&["sweep", root, "--older-than", "0", "--dry-run"]);
+    assert!(told.out.contains("would be removed") && told.out.contains(ID));
+    assert!(accession(&["sweep", root, "--older-than", "0"]).out.contains("removed"));
+    assert_eq!(accession(&["sweep", root, "--older-than", "0"]).out, "nothing was left behind\n");
+    assert_eq!(accession(&["sweep", root, "--older-than", "soon"]).status, 2);
+}
+
+#[test]
+fn places_that_are_no_roots() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().to_str().expect("UTF-8");
+    let not = accession(&["ls", place]);
+    assert!(not.status == 1 && not.err.contains("[not-a-root]"), "{}", not.err);
+    let nowhere = directory.path().join("nowhere");
+    assert_eq!(accession(&["ls", nowhere.to_str().expect("UTF-8")]).status, 3);
+    assert_eq!(accession(&["validate", place]).status, 1);
+}

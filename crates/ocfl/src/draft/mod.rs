@@ -1,0 +1,324 @@
+//! Writing a version, first half: content and the version's inventory. Nothing is visible yet.
+
+mod contents;
+mod finish;
+
+use crate::digest::{Algorithm, Hasher};
+use crate::error::{Error, Result};
+use crate::inventory::{About, INVENTORY, Inventory};
+use crate::root::StorageRoot;
+use crate::unsealed::{Note, Waiting, Work};
+use crate::version::VersionName;
+use crate::{fetch, path, time};
+use bytes::Bytes;
+use contents::{Contents, Recorded};
+use futures_util::TryStreamExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+use store::{Body, PutOptions, SmallFile, join};
+
+/// What to do about a version of the object that was begun before and never sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Leftovers {
+    /// Begin nothing.
+    #[default]
+    Refuse,
+    /// Remove it first.
+    Discard,
+    /// Keep its content, for [`Draft::adopt`] to use; what is not adopted is removed in the end.
+    Adopt,
+}
+
+/// What a new version starts with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// The files of the version before.
+    #[default]
+    Head,
+    /// No files.
+    Empty,
+}
+
+/// How to begin a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftOptions {
+    pub leftovers: Leftovers,
+    pub start: Start,
+    /// The digest algorithm of a new object; others keep theirs.
+    pub algorithm: Algorithm,
+}
+
+impl Default for DraftOptions {
+    fn default() -> DraftOptions {
+        DraftOptions {
+            leftovers: Leftovers::default(),
+            start: Start::default(),
+            algorithm: Algorithm::Sha512,
+        }
+    }
+}
+
+/// A file that was put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Put {
+    /// The digest of the object's algorithm.
+    pub digest: String,
+    pub size: u64,
+    /// Where the content is, relative to the object.
+    pub content_path: String,
+    /// Whether the object had this content already, so that nothing was kept.
+    pub deduplicated: bool,
+}
+
+/// A version on its way. Files can be put in parallel; nothing is visible before it is sealed.
+#[derive(Debug)]
+pub struct Draft {
+    root: StorageRoot,
+    path: String,
+    version: VersionName,
+    about: About,
+    /// The digest of the root inventory this builds on.
+    base: Option<String>,
+    waiting: Waiting,
+    algorithm: Algorithm,
+    adopting: bool,
+    contents: Mutex<Contents>,
+}
+
+impl StorageRoot {
+    /// Begins a new version of an object, or the first one of a new object.
+    ///
+    /// That no other writer is at work on the object is the caller's business.
+    pub async fn begin(&self, id: &str, about: About, options: &DraftOptions) -> Result<Draft> {
+        let path = self.object_path(id)?;
+        let mut note = self.note(&path).await?;
+        if let Some(found) = &note {
+            let purging = found.work == Work::Purge;
+            match options.leftovers {
+                Leftovers::Refuse => return Err(Error::UnfinishedWrite { id: id.to_owned() }),
+                Leftovers::Adopt if !purging => {}
+                // There is nothing to take over from an object that is going away.
+                Leftovers::Adopt | Leftovers::Discard => {
+                    self.roll_back(found).await?;
+                    note = None;
+                }
+            }
+        }
+        let object = self.find_object(&path).await?;
+        if let Some(object) = &object
+            && object.inventory.id != id
+        {
+            let (wanted, found) = (id.to_owned(), object.inventory.id.clone());
+            return Err(Error::WrongObject { path, wanted, found });
+        }
+        if let Some(object) = &object {
+            self.refresh_sidecar(object).await?;
+        }
+        let base = object.as_ref().map(|object| object.digest.clone());
+        let (inventory, version) = match object {
+            Some(object) => {
+                let head = object.inventory.head;
+                let full = || Error::VersionsFull { id: id.to_owned(), head };
+                (object.inventory, head.next().ok_or_else(full)?)
+            }
+            None => (Inventory::new(id, self.spec(), options.algorithm), VersionName::FIRST),
+        };
+        let draft = Draft {
+            waiting: self.waiting(&path, version),
+            root: self.clone(),
+            path,
+            version,
+            about: with_moment(about),
+            base,
+            algorithm: inventory.algorithm,
+            adopting: note.is_some(),
+            contents: Mutex::new(Contents::new(inventory, version, options.start)),
+        };
+        draft.move_back().await?;
+        draft.root.put_note(&draft.note(id, None)).await?;
+        Ok(draft)
+    }
+}
+
+fn with_moment(mut about: About) -> About {
+    if about.created.is_empty() {
+        about.created = time::rfc3339(SystemTime::now());
+    }
+    about
+}
+
+impl Draft {
+    fn note(&self, id: &str, inventory: Option<String>) -> Note {
+        let work = Work::Version {
+            name: self.version,
+            algorithm: self.algorithm,
+            base: self.base.clone(),
+            inventory,
+        };
+        Note { id: id.to_owned(), path: self.path.clone(), work, modified: None }
+    }
+
+    /// A version that sealing had moved into the object, but not made visible, waits aside again.
+    async fn move_back(&self) -> Result<()> {
+        let moved = join(&self.path, &self.version.to_string());
+        if !self.adopting || !self.waiting.aside || self.base.is_none() {
+            return Ok(());
+        }
+        let there = self.root.store.head(&join(&moved, INVENTORY)).await;
+        if fetch::found(there)?.is_some() {
+            self.root.store.rename(&moved, &self.waiting.version).await?;
+        }
+        Ok(())
+    }
+
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        // Each change is made whole before anything in it can fail.
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The version that is being written.
+    pub fn version(&self) -> VersionName {
+        self.version
+    }
+
+    /// How many files the version has by now.
+    pub fn file_count(&self) -> usize {
+        self.contents().file_count()
+    }
+
+    /// Puts a file. Content that the object has already, in whatever version, is not kept again.
+    pub async fn put(&self, path: &str, body: Body) -> Result<Put> {
+        self.put_with(path, body, &PutOptions::default()).await
+    }
+
+    /// Puts a file with options of the store.
+    pub async fn put_with(&self, path: &str, body: Body, options: &PutOptions) -> Result<Put> {
+        self.check_path(path)?;
+        let content_path = self.contents().reserve(path);
+        let key = join(&self.waiting.object, &content_path);
+        let hasher = Arc::new(Mutex::new(Hasher::new(self.algorithm)));
+        let length = body.length();
+        let taking = hasher.clone();
+        let stream = body.into_stream().inspect_ok(move |chunk| {
+            taking.lock().unwrap_or_else(PoisonError::into_inner).update(chunk);
+        });
+        let put = self.root.store.put(&key, Body::from_stream(stream, length), options).await;
+        let meta = match put {
+            Ok(meta) => meta,
+            Err(error) => {
+                self.contents().give_up(&content_path);
+                return Err(error.into());
+            }
+        };
+        let digest = hasher.lock().unwrap_or_else(PoisonError::into_inner).clone().finish();
+        self.record(path, digest, meta.size, content_path).await
+    }
+
+    async fn record(
+        &self,
+        path: &str,
+        digest: String,
+        size: u64,
+        content_path: String,
+    ) -> Result<Put> {
+        let recorded = self.contents().record(path, &digest, &content_path)?;
+        match recorded {
+            Recorded::New => Ok(Put { digest, size, content_path, deduplicated: false }),
+            Recorded::Known(known) => {
+                self.root.store.delete(&join(&self.waiting.object, &content_path)).await?;
+                Ok(Put { digest, size, content_path: known, deduplicated: true })
+            }
+        }
+    }
+
+    /// Puts many small files, made durable together where the store can do that.
+    pub async fn put_batch(&self, files: Vec<(String, Bytes)>) -> Result<Vec<Put>> {
+        let mut puts = Vec::with_capacity(files.len());
+        let mut batch = Vec::new();
+        for (path, content) in files {
+            self.check_path(&path)?;
+            let digest = self.algorithm.hex(&content);
+            let size = content.len() as u64;
+            let mut contents = self.contents();
+            let content_path = contents.reserve(&path);
+            match contents.record(&path, &digest, &content_path)? {
+                Recorded::Known(known) => {
+                    puts.push(Put { digest, size, content_path: known, deduplicated: true });
+                }
+                Recorded::New => {
+                    let key = join(&self.waiting.object, &content_path);
+                    batch.push(SmallFile { key, content });
+                    puts.push(Put { digest, size, content_path, deduplicated: false });
+                }
+            }
+        }
+        self.root.store.put_batch(batch).await?;
+        Ok(puts)
+    }
+
+    /// Makes `path` a file of content that the object has already; false if it does not.
+    pub fn reference(&self, path: &str, digest: &str) -> Result<bool> {
+        self.check_path(path)?;
+        self.contents().reference(path, digest)
+    }
+
+    /// Takes over content that an earlier, unfinished write of this version has put for `path`.
+    /// False if it is not there, or not of this size: put it then. The digest is believed.
+    pub async fn adopt(&self, path: &str, digest: &str, size: u64) -> Result<bool> {
+        self.check_path(path)?;
+        if !self.algorithm.is_digest(digest) {
+            let (path, found) = (path.to_owned(), digest.to_owned());
+            let wanted = format!("a {} digest", self.algorithm);
+            return Err(Error::WrongDigest { path, wanted, found });
+        }
+        let content_path = self.contents().reserve(path);
+        let key = join(&self.waiting.object, &content_path);
+        let meta = fetch::found(self.root.store.head(&key).await)?;
+        if meta.is_none_or(|meta| meta.size != size) {
+            self.contents().give_up(&content_path);
+            return Ok(false);
+        }
+        self.record(path, digest.to_ascii_lowercase(), size, content_path).await?;
+        Ok(true)
+    }
+
+    /// Adds a digest of another algorithm for a file, to be kept in the fixity block.
+    pub fn fixity(&self, path: &str, algorithm: Algorithm, digest: &str) -> Result<()> {
+        if !algorithm.is_digest(digest) {
+            let (path, found) = (path.to_owned(), digest.to_owned());
+            return Err(Error::WrongDigest {
+                path,
+                wanted: format!("a {algorithm} digest"),
+                found,
+            });
+        }
+        self.contents().fixity(path, algorithm, digest)
+    }
+
+    /// Removes a file from the version; false if it has none of that path.
+    pub fn remove(&self, path: &str) -> bool {
+        self.contents().remove(path)
+    }
+
+    /// Moves a file; false if there is none.
+    pub fn rename(&self, from: &str, to: &str) -> Result<bool> {
+        Ok(self.copy(from, to)? && (from == to || self.remove(from)))
+    }
+
+    /// Makes `to` a file of the same content; false if there is no `from`.
+    pub fn copy(&self, from: &str, to: &str) -> Result<bool> {
+        self.check_path(to)?;
+        self.contents().copy(from, to)
+    }
+
+    fn check_path(&self, path: &str) -> Result<()> {
+        if let Some(fault) = path::faults(path).next() {
+            return Err(Error::BadPath(path.to_owned(), fault.why()));
+        }
+        if path.len() > self.root.limits.string_bytes_max {
+            let start = path.chars().take(100).collect();
+            return Err(Error::BadPath(start, "it is too long"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,43 @@
+#![doc = include_str!("../README.md")]
+
+mod code;
+mod diff;
+mod digest;
+mod draft;
+mod error;
+mod fetch;
+mod intern;
+mod inventory;
+mod json;
+mod layout;
+mod limits;
+mod object;
+mod path;
+mod purge;
+mod root;
+mod seal;
+mod sidecar;
+mod sweep;
+mod time;
+mod unsealed;
+mod validate;
+mod version;
+
+pub use code::{Code, Finding, Findings};
+pub use diff::Change;
+pub use digest::{Algorithm, Hasher, UnknownAlgorithm};
+pub use draft::{Draft, DraftOptions, Leftovers, Put, Start};
+pub use error::{Error, Result};
+pub use inventory::{About, File, Inventory, User, Version};
+pub use layout::{
+    FlatDirect, FlatOmitPrefix, HashAndIdNTuple, HashedNTuple, Layout, LayoutError,
+    NTupleOmitPrefix, ZeroPadding,
+};
+pub use limits::Limits;
+pub use object::{Exported, Object};
+pub use root::StorageRoot;
+pub use sweep::{Leftover, Outcome, Sweep};
+pub use time::rfc3339;
+pub use unsealed::Unsealed;
+pub use validate::{Progress, RootReport, Validation, validate_object, validate_root};
+pub use version::{BadVersionName, Spec, VersionName};

@@ -1,0 +1,178 @@
+//! The storage root: where objects are, and how they are found.
+
+use crate::Limits;
+use crate::error::{Error, Result};
+use crate::fetch::{self, Small};
+use crate::layout::{Layout, LayoutError};
+use crate::version::Spec;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use store::{Body, Kind, ListOptions, PutOptions, Store, join, list_all};
+
+/// The file that names a root's layout.
+pub(crate) const LAYOUT: &str = "ocfl_layout.json";
+
+/// Where versions wait that are not sealed.
+pub(crate) const UNSEALED: &str = "extensions/unsealed-versions";
+
+/// A storage root, opened.
+#[derive(Debug, Clone)]
+pub struct StorageRoot {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) limits: Limits,
+    spec: Spec,
+    layout: Option<Layout>,
+}
+
+impl StorageRoot {
+    /// Where a local store that holds a root should keep its temporary files: a place in the root
+    /// that other tools do not mind. For [`store::LocalOptions::temporaries`].
+    pub const TEMPORARIES: &'static str = "extensions/unsealed-versions/temporaries";
+
+    /// Makes a storage root in an empty store.
+    pub async fn init(store: Arc<dyn Store>, spec: Spec, layout: Layout) -> Result<StorageRoot> {
+        let options = ListOptions { recursive: false, limit: 1, ..ListOptions::default() };
+        if !store.list("", &options).await?.entries.is_empty() {
+            return Err(Error::NotEmpty(store.url().to_owned()));
+        }
+        let config = format!("extensions/{}/config.json", layout.name());
+        let named = json!({"extension": layout.name(), "description": layout.description()});
+        let declaration = spec.root_declaration();
+        let value = declaration.strip_prefix("0=").unwrap_or_default();
+        // The declaration comes last: without it, this is no root.
+        let files = [
+            (config, pretty(&layout.config())),
+            (LAYOUT.to_owned(), pretty(&named)),
+            (declaration.clone(), format!("{value}\n")),
+        ];
+        for (key, content) in files {
+            store.put(&key, Body::from_bytes(content), &PutOptions::default()).await?;
+        }
+        Ok(StorageRoot { store, limits: Limits::default(), spec, layout: Some(layout) })
+    }
+
+    /// Opens the storage root that a store holds.
+    pub async fn open(store: Arc<dyn Store>) -> Result<StorageRoot> {
+        StorageRoot::open_with(store, Limits::default()).await
+    }
+
+    /// Opens the storage root that a store holds, with other bounds on what is read.
+    pub async fn open_with(store: Arc<dyn Store>, limits: Limits) -> Result<StorageRoot> {
+        for spec in Spec::ALL.into_iter().rev() {
+            if fetch::found(store.head(&spec.root_declaration()).await)?.is_some() {
+                let layout = match layout(&store, &limits).await {
+                    // Objects can still be found by their paths.
+                    Err(Error::Layout(LayoutError::Unknown(_))) => None,
+                    layout => layout?,
+                };
+                return Ok(StorageRoot { store, limits, spec, layout });
+            }
+        }
+        let options = ListOptions { recursive: false, limit: 100, ..ListOptions::default() };
+        let page = store.list("", &options).await?;
+        let declared = page.entries.iter().find_map(|entry| entry.key.strip_prefix("0=ocfl_"));
+        let root = store.url().to_owned();
+        Err(match declared {
+            Some(version) => Error::UnknownSpec { root, version: version.to_owned() },
+            None => Error::NotARoot(root),
+        })
+    }
+
+    pub fn spec(&self) -> Spec {
+        self.spec
+    }
+
+    /// The layout, if the root says which it has and it is known here.
+    pub fn layout(&self) -> Option<&Layout> {
+        self.layout.as_ref()
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Where the object of this identifier is or would be.
+    pub fn object_path(&self, id: &str) -> Result<String> {
+        const LONGEST: usize = 4096;
+        if id.is_empty() || id.len() > LONGEST {
+            return Err(Error::BadId(id.chars().take(100).collect()));
+        }
+        match &self.layout {
+            Some(layout) => Ok(layout.path(id)?),
+            None => Err(Error::NoLayout { root: self.store.url().to_owned() }),
+        }
+    }
+
+    /// The paths of all objects, found by walking through the hierarchy.
+    pub fn object_paths(&self) -> BoxStream<'static, Result<String>> {
+        let waiting = vec![String::new()];
+        let store = self.store.clone();
+        stream::try_unfold(waiting, move |mut waiting| {
+            let store = store.clone();
+            async move {
+                while let Some(directory) = waiting.pop() {
+                    if is_object(&store, &directory, &mut waiting).await? {
+                        return Ok(Some((directory, waiting)));
+                    }
+                }
+                Ok(None)
+            }
+        })
+        .boxed()
+    }
+}
+
+/// Whether a directory is an object; if not, the directories in it are added to `waiting`.
+async fn is_object(
+    store: &Arc<dyn Store>,
+    directory: &str,
+    waiting: &mut Vec<String>,
+) -> Result<bool> {
+    let before = waiting.len();
+    let mut entries = list_all(store.clone(), directory, false);
+    while let Some(entry) = entries.try_next().await? {
+        let name = entry.key.rsplit('/').next().unwrap_or_default();
+        if entry.kind == Kind::File && name.starts_with("0=ocfl_object_") && !directory.is_empty() {
+            waiting.truncate(before);
+            return Ok(true);
+        }
+        if entry.kind == Kind::Directory && !(directory.is_empty() && name == "extensions") {
+            waiting.push(entry.key);
+        }
+    }
+    // Taken from the end: so they come in order.
+    waiting[before..].reverse();
+    Ok(false)
+}
+
+/// The layout that a root names; `None` if it names none.
+pub(crate) async fn layout(store: &Arc<dyn Store>, limits: &Limits) -> Result<Option<Layout>> {
+    let Some(named) = small_json(store, LAYOUT, limits).await? else { return Ok(None) };
+    let Some(name) = named.get("extension").and_then(Value::as_str) else {
+        return Err(LayoutError::Config(format!("{LAYOUT} names no extension")).into());
+    };
+    // The name is part of a key: one that is unknown stays away from the store.
+    if !Layout::NAMES.contains(&name) {
+        return Err(LayoutError::Unknown(name.to_owned()).into());
+    }
+    let key = join("extensions", &format!("{name}/config.json"));
+    let config = small_json(store, &key, limits).await?.unwrap_or_else(|| json!({}));
+    Ok(Some(Layout::from_config(name, &config)?))
+}
+
+async fn small_json(store: &Arc<dyn Store>, key: &str, limits: &Limits) -> Result<Option<Value>> {
+    match fetch::small(store, key, limits).await? {
+        Small::Missing => Ok(None),
+        Small::TooLarge => Err(LayoutError::Config(format!("{key} is too large")).into()),
+        Small::Whole(content) => match serde_json::from_slice(&content) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) => Err(LayoutError::Config(format!("{key} is not JSON: {error}")).into()),
+        },
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}

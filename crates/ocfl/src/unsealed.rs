@@ -1,0 +1,187 @@
+//! Versions that are written and not sealed: the notes about them, and where they wait.
+//!
+//! Before anything of a version is written, a note about it is put below `extensions/` in the
+//! root, and it is removed after everything else. So whatever a crash leaves behind has a note,
+//! and finding leftovers never means searching through all objects.
+
+use crate::digest::Algorithm;
+use crate::error::{Error, Result};
+use crate::fetch::{self, Small};
+use crate::root::{StorageRoot, UNSEALED};
+use crate::version::VersionName;
+use futures_util::TryStreamExt;
+use serde_json::{Value, json};
+use std::time::SystemTime;
+use store::{Body, Kind, PutOptions, join, list_all};
+
+/// A version whose content and inventory are written, and which is not visible yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsealed {
+    pub id: String,
+    /// Where the object is or will be.
+    pub path: String,
+    pub version: VersionName,
+    /// The digest of the version's inventory, of the algorithm below.
+    pub inventory_digest: String,
+    pub algorithm: Algorithm,
+}
+
+/// What is noted about work on an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) id: String,
+    pub(crate) path: String,
+    pub(crate) work: Work,
+    /// When the note was last written, as the store tells.
+    pub(crate) modified: Option<SystemTime>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// A version is being written; the inventory's digest is there once it is complete.
+    Version {
+        name: VersionName,
+        algorithm: Algorithm,
+        /// The digest of the root inventory it builds on; `None` for a new object.
+        base: Option<String>,
+        inventory: Option<String>,
+    },
+    /// The object is being removed.
+    Purge,
+}
+
+impl Note {
+    /// The directory of everything that belongs to work on the object at `path`.
+    pub(crate) fn directory(path: &str) -> String {
+        // A digest, because a path may be as long as a key may be.
+        let digest = Algorithm::Sha256.hex(path.as_bytes());
+        format!("{UNSEALED}/{digest}")
+    }
+
+    pub(crate) fn key(path: &str) -> String {
+        join(&Note::directory(path), "note.json")
+    }
+
+    fn write(&self) -> Value {
+        match &self.work {
+            Work::Purge => json!({"id": self.id, "path": self.path, "work": "purge"}),
+            Work::Version { name, algorithm, base, inventory } => json!({
+                "id": self.id,
+                "path": self.path,
+                "work": "version",
+                "version": name.to_string(),
+                "digestAlgorithm": algorithm.name(),
+                "base": base,
+                "inventory": inventory,
+            }),
+        }
+    }
+
+    fn read(content: &[u8]) -> Option<Note> {
+        let value: Value = serde_json::from_slice(content).ok()?;
+        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let (id, path) = (text("id")?, text("path")?);
+        let work = match text("work")?.as_str() {
+            "purge" => Work::Purge,
+            "version" => Work::Version {
+                name: text("version")?.parse().ok()?,
+                algorithm: text("digestAlgorithm")?.parse().ok()?,
+                base: text("base"),
+                inventory: text("inventory"),
+            },
+            _ => return None,
+        };
+        // A path that leads out of the root was not written here.
+        crate::path::is_good(&path).then_some(Note { id, path, work, modified: None })
+    }
+
+    /// What is to be sealed, if the version is complete.
+    pub(crate) fn unsealed(&self) -> Option<Unsealed> {
+        match &self.work {
+            Work::Version { name, algorithm, inventory: Some(digest), .. } => Some(Unsealed {
+                id: self.id.clone(),
+                path: self.path.clone(),
+                version: *name,
+                inventory_digest: digest.clone(),
+                algorithm: *algorithm,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Where the parts of an unsealed version are while it waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    /// The object's directory: the real one, or one that stands for it.
+    pub(crate) object: String,
+    /// The version's directory.
+    pub(crate) version: String,
+    /// Whether they are moved into place by sealing.
+    pub(crate) aside: bool,
+}
+
+impl StorageRoot {
+    /// Where a version waits: aside where the store can rename, in its place elsewhere.
+    pub(crate) fn waiting(&self, path: &str, version: VersionName) -> Waiting {
+        let aside = self.store.capabilities().rename;
+        let object = if aside { join(&Note::directory(path), "object") } else { path.to_owned() };
+        let version = join(&object, &version.to_string());
+        Waiting { object, version, aside }
+    }
+
+    pub(crate) async fn put_note(&self, note: &Note) -> Result<()> {
+        let content = format!("{:#}\n", note.write());
+        let key = Note::key(&note.path);
+        self.store.put(&key, Body::from_bytes(content), &PutOptions::default()).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn note(&self, path: &str) -> Result<Option<Note>> {
+        let key = Note::key(path);
+        let Some(meta) = fetch::found(self.store.head(&key).await)? else { return Ok(None) };
+        let content = match fetch::small(&self.store, &key, &self.limits).await? {
+            Small::Missing => return Ok(None),
+            Small::TooLarge => Default::default(),
+            Small::Whole(content) => content,
+        };
+        let note = Note::read(&content).filter(|note| note.path == path);
+        match note {
+            Some(note) => Ok(Some(Note { modified: meta.modified, ..note })),
+            None => Err(Error::BadNote(key)),
+        }
+    }
+
+    /// Forgets work that is done, and everything that still lies aside.
+    pub(crate) async fn remove_note(&self, path: &str) -> Result<()> {
+        if self.store.capabilities().rename {
+            self.store.delete_all(&join(&Note::directory(path), "object")).await?;
+            self.store.delete_all(&join(&Note::directory(path), "removed")).await?;
+        }
+        Ok(self.store.delete(&Note::key(path)).await?)
+    }
+
+    /// The notes about all unfinished work.
+    pub(crate) async fn notes(&self) -> Result<Vec<Note>> {
+        let mut notes = Vec::new();
+        let mut entries = list_all(self.store.clone(), UNSEALED, false);
+        while let Some(entry) = entries.try_next().await? {
+            if entry.kind != Kind::Directory || entry.key == StorageRoot::TEMPORARIES {
+                continue;
+            }
+            let key = join(&entry.key, "note.json");
+            let content = fetch::small(&self.store, &key, &self.limits).await?;
+            let Small::Whole(content) = content else { continue };
+            let Some(note) = Note::read(&content) else { return Err(Error::BadNote(key)) };
+            let meta = fetch::found(self.store.head(&key).await)?;
+            notes.push(Note { modified: meta.and_then(|meta| meta.modified), ..note });
+        }
+        Ok(notes)
+    }
+
+    /// The version of an object that is written and not sealed, if there is one.
+    pub async fn unsealed(&self, id: &str) -> Result<Option<Unsealed>> {
+        let note = self.note(&self.object_path(id)?).await?;
+        Ok(note.and_then(|note| note.unsealed()))
+    }
+}

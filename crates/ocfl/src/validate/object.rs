@@ -1,0 +1,293 @@
+//! The validation of one object: what lies in its root, then inventories, then content.
+
+use super::{REGISTERED, Validation, content, earlier};
+use crate::code::{Code, Findings};
+use crate::digest::Algorithm;
+use crate::error::Result;
+use crate::fetch::{self, Fetched, Small};
+use crate::inventory::{INVENTORY, Inventory};
+use crate::sidecar;
+use crate::version::{Spec, VersionName};
+use futures_util::TryStreamExt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use store::{Kind, Store, join, list_all};
+
+/// Validates the object at `path` in a store.
+pub async fn validate_object(
+    store: Arc<dyn Store>,
+    path: &str,
+    validation: &Validation,
+) -> Result<Findings> {
+    validate(store, path, validation).await.map(|(findings, _)| findings)
+}
+
+/// Validates an object, and tells its identifier and specification where it has them.
+pub(super) async fn validate(
+    store: Arc<dyn Store>,
+    path: &str,
+    validation: &Validation,
+) -> Result<(Findings, Option<(String, Spec)>)> {
+    let mut object = ObjectValidation {
+        store,
+        path: path.to_owned(),
+        validation: validation.clone(),
+        findings: Findings::default(),
+    };
+    let known = object.run().await?;
+    Ok((object.findings, known))
+}
+
+pub(super) struct ObjectValidation {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) path: String,
+    pub(super) validation: Validation,
+    pub(super) findings: Findings,
+}
+
+/// What lies directly in a directory.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    pub(super) files: BTreeSet<String>,
+    pub(super) directories: BTreeSet<String>,
+    pub(super) others: BTreeSet<String>,
+}
+
+impl Directory {
+    /// The algorithms for which there is a sidecar.
+    pub(super) fn sidecars(&self) -> Vec<Algorithm> {
+        let names = self.files.iter().filter_map(|name| name.strip_prefix("inventory.json."));
+        names.filter_map(|name| name.parse().ok()).collect()
+    }
+}
+
+impl ObjectValidation {
+    pub(super) fn found(&mut self, code: Code, place: &str, message: impl Into<String>) {
+        self.findings.add(code, place, message);
+    }
+
+    pub(super) fn key(&self, relative: &str) -> String {
+        join(&self.path, relative)
+    }
+
+    pub(super) async fn directory(&self, relative: &str) -> Result<Directory> {
+        // One bound for all directories that should hold a handful of names.
+        const NAMES_MAX: usize = 1_000_000;
+        let prefix = if relative.is_empty() { self.path.clone() } else { self.key(relative) };
+        let mut entries = list_all(self.store.clone(), &prefix, false);
+        let mut directory = Directory::default();
+        let mut count = 0;
+        while let Some(entry) = entries.try_next().await? {
+            let name = entry.key.rsplit('/').next().unwrap_or_default().to_owned();
+            match entry.kind {
+                Kind::File => directory.files.insert(name),
+                Kind::Directory => directory.directories.insert(name),
+                Kind::Other => directory.others.insert(name),
+            };
+            count += 1;
+            if count > NAMES_MAX {
+                let what = "the number of names in one directory".to_owned();
+                return Err(crate::Error::Limit { place: prefix, what, limit: NAMES_MAX as u64 });
+            }
+        }
+        Ok(directory)
+    }
+
+    async fn run(&mut self) -> Result<Option<(String, Spec)>> {
+        let top = self.directory("").await?;
+        let spec = self.declaration(&top).await?;
+        self.extensions(&top).await?;
+        let root = self.inventory(&top, "", None).await?;
+        let algorithm = root.as_ref().map(|(_, inventory)| inventory.algorithm);
+        self.top_level(&top, algorithm);
+        let Some((digest, inventory)) = root else { return Ok(None) };
+        if spec.is_some_and(|spec| spec != inventory.spec) {
+            let message =
+                format!("the type is for OCFL {}, unlike the declaration", inventory.spec);
+            self.found(Code::E038, INVENTORY, message);
+        }
+        let versions = self.version_directories(&top, &inventory);
+        let mut content = content::Content::new(&inventory);
+        content.list(self, &inventory, &versions).await?;
+        earlier::validate(self, &inventory, &digest, &versions, &mut content).await?;
+        content.verify(self, &inventory).await?;
+        Ok(Some((inventory.id, inventory.spec)))
+    }
+
+    /// The declaration of the specification's version.
+    async fn declaration(&mut self, top: &Directory) -> Result<Option<Spec>> {
+        let declarations: Vec<&String> =
+            top.files.iter().filter(|name| name.starts_with("0=ocfl_object_")).collect();
+        match declarations.as_slice() {
+            [] => {
+                self.found(Code::E003, "", "there is no declaration such as 0=ocfl_object_1.1");
+                return Ok(None);
+            }
+            [_] => {}
+            _ => self.found(Code::E003, "", "there is more than one declaration"),
+        }
+        let mut declared = None;
+        for name in declarations {
+            let spec = Spec::ALL.into_iter().find(|spec| spec.object_declaration() == **name);
+            if spec.is_none() {
+                self.found(Code::E004, name, "this version of OCFL is not known here");
+            }
+            declared = declared.max(spec);
+            let value = name.strip_prefix("0=").unwrap_or_default();
+            let content =
+                fetch::small(&self.store, &self.key(name), &self.validation.limits).await?;
+            if content != Small::Whole(format!("{value}\n").into()) {
+                let message = format!("the content is not {value:?} and a newline");
+                self.found(Code::E007, name, message);
+            }
+        }
+        Ok(declared)
+    }
+
+    /// What may lie in an object's root.
+    fn top_level(&mut self, top: &Directory, algorithm: Option<Algorithm>) {
+        let sidecar = algorithm.map(sidecar::name);
+        for name in &top.files {
+            let is_sidecar = match &sidecar {
+                Some(sidecar) => name == sidecar,
+                // Without an algorithm there is no telling which sidecar is too many.
+                None => name.starts_with("inventory.json."),
+            };
+            if name != INVENTORY && !is_sidecar && !name.starts_with("0=ocfl_object_") {
+                self.found(Code::E001, name, "there is no place for this file in an object");
+            }
+        }
+        for name in &top.directories {
+            let known = matches!(name.as_str(), "extensions" | "logs");
+            if !known && name.parse::<VersionName>().is_err() {
+                self.found(Code::E001, name, "there is no place for this directory in an object");
+            }
+        }
+        for name in &top.others {
+            self.found(Code::E090, name, "a link or special file, where plain ones are expected");
+        }
+    }
+
+    async fn extensions(&mut self, top: &Directory) -> Result<()> {
+        if !top.directories.contains("extensions") {
+            return Ok(());
+        }
+        let extensions = self.directory("extensions").await?;
+        for name in &extensions.files {
+            let place = format!("extensions/{name}");
+            self.found(Code::E067, &place, "only directories belong in extensions");
+        }
+        for name in
+            extensions.directories.iter().filter(|name| !REGISTERED.contains(&name.as_str()))
+        {
+            let place = format!("extensions/{name}");
+            self.found(Code::W013, &place, "this is no registered extension");
+        }
+        Ok(())
+    }
+
+    /// The directories of versions, compared with the inventory's versions.
+    fn version_directories(&mut self, top: &Directory, inventory: &Inventory) -> Vec<VersionName> {
+        let mut there: Vec<VersionName> =
+            top.directories.iter().filter_map(|name| name.parse().ok()).collect();
+        there.sort_unstable();
+        for name in &there {
+            if inventory.version(name.number()).is_none_or(|version| version.name != *name) {
+                let message = "a version directory that the inventory does not name";
+                self.found(Code::E046, &name.to_string(), message);
+            }
+        }
+        let mut missing = Vec::new();
+        for version in &inventory.versions {
+            if !there.contains(&version.name) {
+                self.found(Code::E046, &version.name.to_string(), "the version has no directory");
+                missing.push(version.name.number());
+            }
+        }
+        // The last ones may have been forgotten together; a hole is a broken sequence.
+        let last = there.last().map(|name| name.number()).unwrap_or_default();
+        if missing.iter().any(|number| *number < last) {
+            self.found(Code::E010, "", "the version directories are not continuous");
+        }
+        there.retain(|name| inventory.version(name.number()).is_some_and(|v| v.name == *name));
+        there
+    }
+
+    /// Reads the inventory in a directory and checks its sidecar. Returns it with its digest.
+    pub(super) async fn inventory(
+        &mut self,
+        directory: &Directory,
+        relative: &str,
+        quiet: Option<&Findings>,
+    ) -> Result<Option<(String, Inventory)>> {
+        let place = join(relative, INVENTORY);
+        if !directory.files.contains(INVENTORY) {
+            if relative.is_empty() {
+                self.found(Code::E063, "", "there is no inventory.json");
+            }
+            return Ok(None);
+        }
+        let mut algorithms = directory.sidecars();
+        for algorithm in [Algorithm::Sha512, Algorithm::Sha256] {
+            if !algorithms.contains(&algorithm) {
+                algorithms.push(algorithm);
+            }
+        }
+        let (store, limits) = (self.store.clone(), self.validation.limits);
+        let fetched =
+            fetch::inventory(&store, &self.key(&place), &algorithms, &limits, &place).await?;
+        let Some(Fetched { parsed, digests, .. }) = fetched else { return Ok(None) };
+        self.take_findings(parsed.findings, quiet);
+        let Some(inventory) = parsed.inventory else { return Ok(None) };
+        self.sidecar(directory, relative, &inventory, &digests).await?;
+        // The digest that tells whether two inventories are the same file.
+        let digest = digests.get(&Algorithm::Sha512).cloned().unwrap_or_default();
+        Ok(Some((digest, inventory)))
+    }
+
+    /// An earlier inventory repeats what a later one has; its warnings are not worth repeating.
+    fn take_findings(&mut self, findings: Findings, quiet: Option<&Findings>) {
+        let Some(known) = quiet else { return self.findings.extend(findings) };
+        for finding in findings.iter() {
+            if finding.code.is_error() || !known.has(finding.code) {
+                self.findings.add(finding.code, finding.place.clone(), finding.message.clone());
+            }
+        }
+    }
+
+    pub(super) async fn sidecar(
+        &mut self,
+        directory: &Directory,
+        relative: &str,
+        inventory: &Inventory,
+        digests: &BTreeMap<Algorithm, String>,
+    ) -> Result<()> {
+        let name = sidecar::name(inventory.algorithm);
+        let place = join(relative, &name);
+        if !directory.files.contains(&name) {
+            self.found(
+                Code::E058,
+                &join(relative, INVENTORY),
+                format!("there is no sidecar {name}"),
+            );
+            return Ok(());
+        }
+        let content = fetch::small(&self.store, &self.key(&place), &self.validation.limits).await?;
+        let digest = match content {
+            Small::Whole(content) => sidecar::read(&content, inventory.algorithm),
+            Small::TooLarge | Small::Missing => None,
+        };
+        match digest {
+            None => {
+                let message =
+                    format!("it is not a {} digest and inventory.json", inventory.algorithm);
+                self.found(Code::E061, &place, message);
+            }
+            Some(digest) if digests.get(&inventory.algorithm) != Some(&digest) => {
+                self.found(Code::E060, &place, "the inventory does not have this digest");
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! The validation of a storage root: its own files, its hierarchy, and every object in it.
+
+use super::{REGISTERED, Validation, object};
+use crate::code::{Code, Findings};
+use crate::error::Result;
+use crate::fetch::{self, Small};
+use crate::layout::Layout;
+use crate::root::{LAYOUT, UNSEALED};
+use crate::version::Spec;
+use futures_util::TryStreamExt;
+use std::collections::HashSet;
+use std::sync::Arc;
+use store::{Kind, Store, join, list_all};
+
+/// What the validation of a storage root found.
+#[derive(Debug, Clone, Default)]
+pub struct RootReport {
+    /// Findings of the root and of all objects, with places relative to the root.
+    pub findings: Findings,
+    pub objects: u64,
+    pub objects_invalid: u64,
+}
+
+/// Validates a storage root and all objects in it.
+pub async fn validate_root(store: Arc<dyn Store>, validation: &Validation) -> Result<RootReport> {
+    let mut root = RootValidation {
+        store,
+        validation: validation.clone(),
+        report: RootReport::default(),
+        spec: None,
+        layout: None,
+        ids: HashSet::new(),
+    };
+    root.own_files().await?;
+    root.hierarchy().await?;
+    Ok(root.report)
+}
+
+struct RootValidation {
+    store: Arc<dyn Store>,
+    validation: Validation,
+    report: RootReport,
+    spec: Option<Spec>,
+    layout: Option<Layout>,
+    /// Digests of the identifiers seen, to find one that is there twice.
+    ids: HashSet<u128>,
+}
+
+impl RootValidation {
+    fn found(&mut self, code: Code, place: &str, message: impl Into<String>) {
+        self.report.findings.add(code, place, message);
+    }
+
+    /// Declaration, layout and extensions.
+    async fn own_files(&mut self) -> Result<()> {
+        let mut declarations = Vec::new();
+        let mut entries = list_all(self.store.clone(), "", false);
+        while let Some(entry) = entries.try_next().await? {
+            if entry.kind == Kind::File && entry.key.starts_with("0=ocfl_") {
+                declarations.push(entry.key);
+            }
+        }
+        match declarations.as_slice() {
+            [] => self.found(Code::E069, "", "there is no declaration such as 0=ocfl_1.1"),
+            [_] => {}
+            _ => self.found(Code::E076, "", "there is more than one declaration"),
+        }
+        for name in declarations {
+            let spec = Spec::ALL.into_iter().find(|spec| spec.root_declaration() == name);
+            if spec.is_none() {
+                self.found(Code::E077, &name, "this version of OCFL is not known here");
+            }
+            self.spec = self.spec.max(spec);
+            let value = name.strip_prefix("0=").unwrap_or_default();
+            let content = fetch::small(&self.store, &name, &self.validation.limits).await?;
+            if content != Small::Whole(format!("{value}\n").into()) {
+                self.found(
+                    Code::E080,
+                    &name,
+                    format!("the content is not {value:?} and a newline"),
+                );
+            }
+        }
+        self.layout().await?;
+        self.extensions().await
+    }
+
+    async fn layout(&mut self) -> Result<()> {
+        let content = match fetch::small(&self.store, LAYOUT, &self.validation.limits).await? {
+            Small::Missing => return Ok(()),
+            Small::TooLarge => {
+                self.found(Code::E070, LAYOUT, "it is too large");
+                return Ok(());
+            }
+            Small::Whole(content) => content,
+        };
+        let value: serde_json::Value = serde_json::from_slice(&content).unwrap_or_default();
+        let text = |key: &str| value.get(key).and_then(|value| value.as_str()).map(str::to_owned);
+        let (Some(extension), Some(_)) = (text("extension"), text("description")) else {
+            self.found(Code::E070, LAYOUT, "it has no extension or no description");
+            return Ok(());
+        };
+        if !REGISTERED.contains(&extension.as_str()) {
+            self.found(Code::E071, LAYOUT, format!("{extension:?} is no registered extension"));
+        }
+        match crate::root::layout(&self.store, &self.validation.limits).await {
+            Ok(layout) => self.layout = layout,
+            Err(crate::Error::Layout(error)) => {
+                let place = format!("extensions/{extension}/config.json");
+                // A layout that is not known here may still be a good one.
+                if !matches!(error, crate::LayoutError::Unknown(_)) {
+                    self.found(Code::E071, &place, error.to_string());
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    async fn extensions(&mut self) -> Result<()> {
+        let mut entries = list_all(self.store.clone(), "extensions", false);
+        while let Some(entry) = entries.try_next().await? {
+            let name = entry.key.rsplit('/').next().unwrap_or_default();
+            match entry.kind {
+                Kind::Directory if REGISTERED.contains(&name) => {}
+                // Unsealed versions are ours, and expected here.
+                Kind::Directory if entry.key == UNSEALED => {}
+                Kind::Directory => {
+                    self.found(Code::W016, &entry.key, "this is no registered extension");
+                }
+                _ => self.found(Code::E112, &entry.key, "only directories belong in extensions"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes down from directory to directory until objects are found.
+    async fn hierarchy(&mut self) -> Result<()> {
+        let mut waiting = vec![String::new()];
+        while let Some(directory) = waiting.pop() {
+            let (files, directories) = self.names(&directory).await?;
+            let is_root = directory.is_empty();
+            if !is_root && files.iter().any(|name| name.starts_with("0=ocfl_object_")) {
+                self.object(&directory).await?;
+                continue;
+            }
+            if !is_root && files.is_empty() && directories.is_empty() {
+                self.found(Code::E073, &directory, "an empty directory");
+            }
+            for name in &files {
+                let known = is_root && (name == LAYOUT || name.starts_with("0=ocfl_"));
+                // At the top, files that are not known are to be ignored.
+                if !known && !is_root {
+                    let place = join(&directory, name);
+                    self.found(Code::E072, &place, "a file that is not part of an object");
+                }
+            }
+            let below = directories.into_iter().filter(|name| !(is_root && name == "extensions"));
+            waiting.extend(below.map(|name| join(&directory, &name)));
+        }
+        Ok(())
+    }
+
+    async fn names(&mut self, directory: &str) -> Result<(Vec<String>, Vec<String>)> {
+        let (mut files, mut directories) = (Vec::new(), Vec::new());
+        let mut entries = list_all(self.store.clone(), directory, false);
+        while let Some(entry) = entries.try_next().await? {
+            let name = entry.key.rsplit('/').next().unwrap_or_default().to_owned();
+            match entry.kind {
+                Kind::File => files.push(name),
+                Kind::Directory => directories.push(name),
+                Kind::Other => self.found(Code::E090, &entry.key, "a link or special file"),
+            }
+        }
+        Ok((files, directories))
+    }
+
+    async fn object(&mut self, path: &str) -> Result<()> {
+        self.report.objects += 1;
+        let (findings, known) =
+            object::validate(self.store.clone(), path, &self.validation).await?;
+        if !findings.is_valid() {
+            self.report.objects_invalid += 1;
+        }
+        self.report.findings.merge(findings, path);
+        let Some((id, spec)) = known else { return Ok(()) };
+        if self.spec.is_some_and(|root| spec > root) {
+            self.found(Code::E081, path, format!("OCFL {spec}, which is later than the root's"));
+        }
+        let expected = self.layout.as_ref().map(|layout| layout.path(&id));
+        if expected.is_some_and(|expected| expected.ok().as_deref() != Some(path)) {
+            let message = format!("the layout has another place for {:?}", id);
+            self.found(Code::E083, path, message);
+        }
+        if !self.ids.insert(short_digest(&id)) {
+            let message = format!("{:?} is the id of another object too", id);
+            self.found(Code::E083, path, message);
+        }
+        Ok(())
+    }
+}
+
+/// Enough of a digest to tell identifiers apart, in sixteen bytes for each.
+fn short_digest(id: &str) -> u128 {
+    let digest = crate::Algorithm::Sha256.hex(id.as_bytes());
+    u128::from_str_radix(&digest[..32], 16).unwrap_or_default()
+}

@@ -1,0 +1,179 @@
+//! A store that dies: for proving that a writer killed at any point leaves nothing half done.
+
+use crate::body::{Body, Object};
+use crate::error::{Error, ErrorKind, Result};
+use crate::meta::{Availability, Capabilities, ListOptions, Meta, Page, Space, Thaw, Unfinished};
+use crate::store::{PutOptions, SmallFile, Store, list_all};
+use async_trait::async_trait;
+use futures_util::TryStreamExt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many changes were made through a [`FaultStore`].
+#[derive(Debug, Clone, Default)]
+pub struct OperationCount(Arc<AtomicU64>);
+
+impl OperationCount {
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Passes on the first `n` changes to another store, then fails everything, reads included, as if
+/// the process had been killed there.
+///
+/// Each file of a batch and each object of a `delete_all` counts as one change, so that they are
+/// cut in the middle too.
+#[derive(Debug)]
+pub struct FaultStore {
+    inner: Arc<dyn Store>,
+    stop_after: u64,
+    count: OperationCount,
+}
+
+impl FaultStore {
+    /// A store that dies when the change after the `n`-th is asked for.
+    pub fn stopping_after(inner: Arc<dyn Store>, n: u64) -> FaultStore {
+        FaultStore { inner, stop_after: n, count: OperationCount::default() }
+    }
+
+    /// A store that never dies, to learn how many changes a piece of work makes.
+    pub fn counting(inner: Arc<dyn Store>) -> FaultStore {
+        FaultStore::stopping_after(inner, u64::MAX)
+    }
+
+    /// How many changes were asked for so far, those that failed included.
+    pub fn operations(&self) -> OperationCount {
+        self.count.clone()
+    }
+
+    fn alive(&self) -> Result<()> {
+        if self.count.get() > self.stop_after { Err(self.dead()) } else { Ok(()) }
+    }
+
+    fn change(&self) -> Result<()> {
+        let number = self.count.0.fetch_add(1, Ordering::SeqCst) + 1;
+        if number > self.stop_after { Err(self.dead()) } else { Ok(()) }
+    }
+
+    fn dead(&self) -> Error {
+        let detail = format!("stopped after {} changes", self.stop_after);
+        Error::new(ErrorKind::Permanent, "", detail).in_store(self.url())
+    }
+}
+
+#[async_trait]
+impl Store for FaultStore {
+    fn url(&self) -> &str {
+        self.inner.url()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn put(&self, key: &str, body: Body, options: &PutOptions) -> Result<Meta> {
+        self.change()?;
+        self.inner.put(key, body, options).await
+    }
+
+    async fn put_batch(&self, files: Vec<SmallFile>) -> Result<()> {
+        let mut survived = Vec::new();
+        let mut death = Ok(());
+        for file in files {
+            death = self.change();
+            if death.is_err() {
+                break;
+            }
+            survived.push(file);
+        }
+        self.inner.put_batch(survived).await.and(death)
+    }
+
+    async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object> {
+        self.alive()?;
+        self.inner.get(key, range).await
+    }
+
+    async fn head(&self, key: &str) -> Result<Meta> {
+        self.alive()?;
+        self.inner.head(key).await
+    }
+
+    async fn list(&self, prefix: &str, options: &ListOptions) -> Result<Page> {
+        self.alive()?;
+        self.inner.list(prefix, options).await
+    }
+
+    async fn copy(&self, from: &str, to: &str) -> Result<Meta> {
+        self.change()?;
+        self.inner.copy(from, to).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<()> {
+        self.change()?;
+        self.inner.delete(key).await
+    }
+
+    async fn delete_all(&self, prefix: &str) -> Result<u64> {
+        self.alive()?;
+        let keys: Vec<String> = list_all(self.inner.clone(), prefix, true)
+            .map_ok(|entry| entry.key)
+            .try_collect()
+            .await?;
+        for key in &keys {
+            self.change()?;
+            self.inner.delete(key).await?;
+        }
+        // What is left are empty directories, where the store has such things.
+        self.change()?;
+        self.inner.delete_all(prefix).await?;
+        Ok(keys.len() as u64)
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.change()?;
+        self.inner.rename(from, to).await
+    }
+
+    async fn thaw(&self, key: &str, thaw: &Thaw) -> Result<Availability> {
+        self.change()?;
+        self.inner.thaw(key, thaw).await
+    }
+
+    async fn free_space(&self) -> Result<Option<Space>> {
+        self.alive()?;
+        self.inner.free_space().await
+    }
+
+    async fn unfinished(&self, prefix: &str) -> Result<Vec<Unfinished>> {
+        self.alive()?;
+        self.inner.unfinished(prefix).await
+    }
+
+    async fn abort(&self, unfinished: &Unfinished) -> Result<()> {
+        self.change()?;
+        self.inner.abort(unfinished).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryStore;
+
+    #[tokio::test]
+    async fn it_dies_in_the_middle_of_a_batch_and_stays_dead() {
+        let inner = Arc::new(MemoryStore::new());
+        let store = FaultStore::stopping_after(inner.clone(), 3);
+        store.put("first", "1".into(), &PutOptions::default()).await.unwrap();
+        let file = |name: &str| SmallFile { key: name.into(), content: "x".into() };
+        let batch = vec![file("a"), file("b"), file("c"), file("d")];
+        store.put_batch(batch).await.unwrap_err();
+        assert_eq!(inner.snapshot().keys().collect::<Vec<_>>(), ["a", "b", "first"]);
+        store.head("first").await.unwrap_err();
+        store.delete("first").await.unwrap_err();
+        assert!(inner.snapshot().contains_key("first"));
+    }
+}

@@ -1,0 +1,192 @@
+//! The root of a local store: every file and directory is opened relative to it, one plain name
+//! after another, so that no symbolic link leads anywhere.
+
+use crate::error::{Error, ErrorKind, Result};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::sync::RwLock;
+
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The opened root directory.
+#[derive(Debug)]
+pub(super) struct Root {
+    fd: OwnedFd,
+    /// Held for writing while directories are made and not yet durable, so that a put into a
+    /// directory that another put is just making does not count as durable before it is.
+    making: RwLock<()>,
+}
+
+/// The directory that holds a key, and the last segment of the key.
+pub(super) fn split(key: &str) -> (&str, &str) {
+    key.rsplit_once('/').unwrap_or(("", key))
+}
+
+/// An error of the operating system about a key.
+pub(super) fn os_error(key: &str, errno: Errno) -> Error {
+    if errno == Errno::LOOP {
+        return Error::new(ErrorKind::NotPlain, key, "there is a symbolic link on the way");
+    }
+    Error::from_io(key, errno.into())
+}
+
+impl Root {
+    pub(super) fn new(fd: OwnedFd) -> Root {
+        Root { fd, making: RwLock::new(()) }
+    }
+
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// Opens what is at a path below the root; no segment may be a symbolic link.
+    pub(super) fn open(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = if path.is_empty() { "." } else { path };
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::ResolveFlags;
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+            // NOFOLLOW would leave a link at the end to be called something else.
+            let flags = flags.difference(OFlags::NOFOLLOW);
+            match rustix::fs::openat2(&self.fd, path, flags, Mode::empty(), resolve) {
+                // An old kernel, or a sandbox that does not know the call: walk instead.
+                Err(Errno::NOSYS | Errno::PERM) => {}
+                result => return result,
+            }
+        }
+        self.open_by_walking(path, flags)
+    }
+
+    fn open_by_walking(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let (parents, name) = split(path);
+        let mut at: Option<OwnedFd> = None;
+        for segment in parents.split('/').filter(|segment| !segment.is_empty()) {
+            let from = at.as_ref().unwrap_or(&self.fd);
+            match rustix::fs::openat(from, segment, DIRECTORY, Mode::empty()) {
+                Ok(fd) => at = Some(fd),
+                // A link is refused as what it is, not as something that is not a directory.
+                Err(Errno::NOTDIR) if is_link(from, segment) => return Err(Errno::LOOP),
+                Err(errno) => return Err(errno),
+            }
+        }
+        let from = at.as_ref().unwrap_or(&self.fd);
+        match rustix::fs::openat(from, name, flags, Mode::empty()) {
+            Err(Errno::NOTDIR) if is_link(from, name) => Err(Errno::LOOP),
+            result => result,
+        }
+    }
+
+    pub(super) fn open_directory(&self, path: &str) -> Result<OwnedFd, Errno> {
+        self.open(path, DIRECTORY)
+    }
+
+    /// Opens a directory whose entry, and those of its parents, are durable; makes what is
+    /// missing of it.
+    pub(super) fn make_directory(&self, path: &str) -> Result<OwnedFd, Errno> {
+        {
+            let _made = self.making.read().unwrap_or_else(|poison| poison.into_inner());
+            match self.open_directory(path) {
+                Err(Errno::NOENT) => {}
+                result => return result,
+            }
+        }
+        let _making = self.making.write().unwrap_or_else(|poison| poison.into_inner());
+        self.make_missing(path, |parent| rustix::fs::fsync(parent))
+    }
+
+    /// Like `make_directory`, but the caller flushes the file system afterwards.
+    pub(super) fn make_directory_unflushed(&self, path: &str) -> Result<OwnedFd, Errno> {
+        match self.open_directory(path) {
+            Err(Errno::NOENT) => self.make_missing(path, |_| Ok(())),
+            result => result,
+        }
+    }
+
+    fn make_missing(
+        &self,
+        path: &str,
+        flush: impl Fn(&OwnedFd) -> Result<(), Errno>,
+    ) -> Result<OwnedFd, Errno> {
+        let mut at = self.open_directory("")?;
+        for segment in path.split('/') {
+            let made = match rustix::fs::mkdirat(&at, segment, Mode::from_raw_mode(0o777)) {
+                Ok(()) => true,
+                Err(Errno::EXIST) => false,
+                Err(errno) => return Err(errno),
+            };
+            let next = match rustix::fs::openat(&at, segment, DIRECTORY, Mode::empty()) {
+                Err(Errno::NOTDIR) if is_link(&at, segment) => return Err(Errno::LOOP),
+                result => result?,
+            };
+            if made {
+                flush(&at)?;
+            }
+            at = next;
+        }
+        Ok(at)
+    }
+
+    /// Removes directories that have become empty, from this one upwards, so that a local store
+    /// looks like one that has no directories at all.
+    pub(super) fn prune(&self, path: &str) {
+        let mut path = path;
+        while !path.is_empty() {
+            let (parent, name) = split(path);
+            let Ok(fd) = self.open_directory(parent) else { return };
+            // Not empty, or not ours to remove: either way this is where pruning ends.
+            if rustix::fs::unlinkat(&fd, name, AtFlags::REMOVEDIR).is_err() {
+                return;
+            }
+            path = parent;
+        }
+    }
+}
+
+fn is_link(at: &OwnedFd, name: &str) -> bool {
+    rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(dir: &std::path::Path) -> Root {
+        Root::new(rustix::fs::open(dir, DIRECTORY, Mode::empty()).unwrap())
+    }
+
+    #[test]
+    fn walking_and_the_kernel_refuse_the_same_links() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        std::fs::write(dir.path().join("a/b/f"), "x").unwrap();
+        std::os::unix::fs::symlink("/etc", dir.path().join("out")).unwrap();
+        std::os::unix::fs::symlink("b", dir.path().join("a/in")).unwrap();
+        let root = root(dir.path());
+        for (path, expected) in [
+            ("a/b/f", None),
+            ("a/b", None),
+            ("out/passwd", Some(Errno::LOOP)),
+            ("out", Some(Errno::LOOP)),
+            ("a/in/f", Some(Errno::LOOP)),
+            ("a/none", Some(Errno::NOENT)),
+            ("a/b/f/g", Some(Errno::NOTDIR)),
+        ] {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            assert_eq!(root.open(path, flags).err(), expected, "{path}");
+            assert_eq!(root.open_by_walking(path, flags).err(), expected, "walking {path}");
+        }
+        for (path, expected) in [
+            ("a/b", None),
+            ("out", Some(Errno::LOOP)),
+            ("a/in", Some(Errno::LOOP)),
+            ("a/b/f", Some(Errno::NOTDIR)),
+        ] {
+            assert_eq!(root.open_directory(path).err(), expected, "{path}");
+            assert_eq!(root.open_by_walking(path, DIRECTORY).err(), expected, "walking {path}");
+        }
+    }
+}

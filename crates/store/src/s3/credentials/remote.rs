@@ -1,0 +1,189 @@
+//! Credentials that a service hands out: roles, containers and machines.
+
+use super::profile::Role;
+use super::{Credentials, Resolver, denied, parse_printed};
+use crate::digest::Sha256Digest;
+use crate::error::{Error, ErrorKind, Result};
+use crate::s3::http::{Http, Watched};
+use crate::s3::sign::{ToSign, query_string, sign};
+use crate::s3::{clock, xml};
+use bytes::Bytes;
+use http::header::{HOST, HeaderValue};
+use http::{HeaderMap, Method, Uri};
+use std::time::{Duration, SystemTime};
+
+const ANSWER_BYTES_MAX: usize = 256 * 1024;
+/// The metadata service is on the machine itself: where it does not answer at once, there is none.
+const NEARBY: Duration = Duration::from_secs(2);
+/// The addresses at which containers get credentials without TLS.
+const CONTAINER_HOSTS: [&str; 5] =
+    ["169.254.170.2", "169.254.170.23", "127.0.0.1", "localhost", "[fd00:ec2::23]"];
+
+/// Takes on a role with a token that the platform wrote into a file.
+pub(super) async fn assume_with_token(
+    resolver: &Resolver<'_>,
+    role: &Role,
+    token_file: &str,
+) -> Result<Credentials> {
+    let token = std::fs::read_to_string(token_file)
+        .map_err(|error| denied(format!("the web identity token {token_file}: {error}")))?;
+    let mut query = role_query("AssumeRoleWithWebIdentity", role);
+    query.push(("WebIdentityToken".into(), token.trim().into()));
+    let answer = call_sts(resolver, &query, None).await?;
+    credentials_of(&answer, "AssumeRoleWithWebIdentityResult")
+}
+
+/// Takes on a role with the keys of another profile.
+pub(super) async fn assume(
+    resolver: &Resolver<'_>,
+    role: &Role,
+    keys: &Credentials,
+) -> Result<Credentials> {
+    let answer = call_sts(resolver, &role_query("AssumeRole", role), Some(keys)).await?;
+    credentials_of(&answer, "AssumeRoleResult")
+}
+
+fn role_query(action: &str, role: &Role) -> Vec<(String, String)> {
+    let session = role.session.clone().unwrap_or_else(|| "store".into());
+    let mut query = vec![
+        ("Action".into(), action.into()),
+        ("Version".into(), "2011-06-15".into()),
+        ("RoleArn".into(), role.arn.clone()),
+        ("RoleSessionName".into(), session),
+    ];
+    if let Some(id) = &role.external_id {
+        query.push(("ExternalId".into(), id.clone()));
+    }
+    query
+}
+
+async fn call_sts(
+    resolver: &Resolver<'_>,
+    query: &[(String, String)],
+    keys: Option<&Credentials>,
+) -> Result<Bytes> {
+    let region = resolver.environment.region();
+    let endpoint = resolver.environment.get("AWS_ENDPOINT_URL_STS");
+    let endpoint = endpoint.unwrap_or_else(|| format!("https://sts.{region}.amazonaws.com"));
+    let endpoint = endpoint.trim_end_matches('/');
+    let mut headers = HeaderMap::new();
+    if let Some(keys) = keys {
+        let uri: Uri = endpoint.parse().map_err(|_| denied(format!("{endpoint}: not a URL")))?;
+        let host = uri.authority().map_or("", |authority| authority.as_str());
+        let bad = |_| denied("a header of the request for a role is not allowed");
+        headers.insert(HOST, HeaderValue::from_str(host).map_err(bad)?);
+        let request = ToSign {
+            method: "GET",
+            path: "/",
+            query,
+            payload: Sha256Digest::of(b""),
+            region: &region,
+            service: "sts",
+            now: SystemTime::now(),
+        };
+        sign(&mut headers, &request, keys).map_err(bad)?;
+    }
+    let url = format!("{endpoint}/?{}", query_string(query));
+    call(resolver.http, Method::GET, &url, headers).await
+}
+
+fn credentials_of(answer: &[u8], result: &str) -> Result<Credentials> {
+    let read = || {
+        let document = xml::parse(answer).ok()?;
+        let keys = document.children(result).next()?.children("Credentials").next()?;
+        let token = keys.text_of("SessionToken").map(str::to_owned);
+        let found =
+            Credentials::new(keys.text_of("AccessKeyId")?, keys.text_of("SecretAccessKey")?, token);
+        Some(Credentials {
+            expires: keys.text_of("Expiration").and_then(clock::parse_iso),
+            ..found
+        })
+    };
+    read().ok_or_else(|| denied("the answer for a role holds no credentials"))
+}
+
+/// The address that a container platform offers.
+pub(super) async fn of_container(resolver: &Resolver<'_>) -> Result<Option<Credentials>> {
+    let environment = resolver.environment;
+    let url = match environment.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
+        Some(path) => format!("http://169.254.170.2{path}"),
+        None => match environment.get("AWS_CONTAINER_CREDENTIALS_FULL_URI") {
+            Some(url) => url,
+            None => return Ok(None),
+        },
+    };
+    let uri: Uri = url.parse().map_err(|_| denied(format!("{url}: not a URL")))?;
+    let near = uri.host().is_some_and(|host| CONTAINER_HOSTS.contains(&host));
+    if uri.scheme_str() != Some("https") && !near {
+        return Err(denied(format!("{url}: credentials are asked for only nearby or by https")));
+    }
+    let mut headers = HeaderMap::new();
+    let token = match environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
+        Some(path) => {
+            let read = std::fs::read_to_string(&path);
+            Some(read.map_err(|error| denied(format!("{path}: {error}")))?.trim().to_owned())
+        }
+        None => environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN"),
+    };
+    if let Some(token) = token {
+        let token = HeaderValue::from_str(&token);
+        headers.insert("authorization", token.map_err(|_| denied("the container's token"))?);
+    }
+    let answer = call(&nearby()?, Method::GET, &url, headers).await?;
+    parse_printed("the container's service", &answer).map(Some)
+}
+
+/// The metadata service of a virtual machine; no answer means that there is none.
+pub(super) async fn of_machine(resolver: &Resolver<'_>) -> Result<Option<Credentials>> {
+    let environment = resolver.environment;
+    if environment.get("AWS_EC2_METADATA_DISABLED").is_some_and(|v| v.eq_ignore_ascii_case("true"))
+    {
+        return Ok(None);
+    }
+    let endpoint = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    let endpoint = endpoint.unwrap_or_else(|| "http://169.254.169.254".into());
+    let endpoint = endpoint.trim_end_matches('/');
+    let http = nearby()?;
+    let mut headers = HeaderMap::new();
+    headers.insert("x-aws-ec2-metadata-token-ttl-seconds", HeaderValue::from_static("21600"));
+    let token_url = format!("{endpoint}/latest/api/token");
+    let Ok(token) = call(&http, Method::PUT, &token_url, headers).await else { return Ok(None) };
+    let token = HeaderValue::from_bytes(&token).map_err(|_| denied("the machine's token"))?;
+    let mut headers = HeaderMap::new();
+    headers.insert("x-aws-ec2-metadata-token", token);
+    let roles_url = format!("{endpoint}/latest/meta-data/iam/security-credentials/");
+    let Ok(roles) = call(&http, Method::GET, &roles_url, headers.clone()).await else {
+        return Ok(None);
+    };
+    let roles = String::from_utf8_lossy(&roles).into_owned();
+    let Some(role) = roles.lines().next().map(str::trim).filter(|role| !role.is_empty()) else {
+        return Ok(None);
+    };
+    let answer = call(&http, Method::GET, &format!("{roles_url}{role}"), headers).await?;
+    parse_printed("the machine's metadata service", &answer).map(Some)
+}
+
+fn nearby() -> Result<Http> {
+    Http::new(NEARBY, NEARBY)
+}
+
+/// One request for credentials. What went wrong in between is worth another try.
+async fn call(http: &Http, method: Method, url: &str, headers: HeaderMap) -> Result<Bytes> {
+    let place = url.split('?').next().unwrap_or_default();
+    let lost = |why: String| {
+        Error::new(ErrorKind::Transient, "", format!("asking {place} for credentials: {why}"))
+    };
+    let (body, moment) = Watched::new(Bytes::new());
+    let mut request = http::Request::builder().method(method).uri(url);
+    if let Some(map) = request.headers_mut() {
+        *map = headers;
+    }
+    let request = request.body(body).map_err(|error| denied(format!("{place}: {error}")))?;
+    let mut answer = http.send(request, moment).await.map_err(lost)?;
+    let body = answer.read(ANSWER_BYTES_MAX).await.map_err(lost)?;
+    match answer.status.as_u16() {
+        200..=299 => Ok(body),
+        408 | 429 | 500..=599 => Err(lost(format!("it answered {}", answer.status))),
+        _ => Err(denied(format!("{place} answered {}", answer.status))),
+    }
+}

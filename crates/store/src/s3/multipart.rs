@@ -1,0 +1,445 @@
+//! Uploads in parts: several at a time, each with its digest; taken up again, or given up.
+
+use super::answer::{META_PART_BYTES, META_PUT, META_SHA256, base64, parse_checksum, text};
+use super::client::{Client, Failure, Request};
+use super::parts::{PARTS_MAX, digest_of_parts, part_bytes};
+use super::put::{Pieces, blocking, check_announced, condition, hash, new_token};
+use super::{get, xml};
+use crate::digest::{Digest, Sha256Digest, Sha256Hasher};
+use crate::error::{Error, ErrorKind, Result};
+use crate::meta::Meta;
+use crate::store::{Condition, PutOptions};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use http::Method;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A part that the store has.
+#[derive(Debug, Clone)]
+struct Part {
+    etag: String,
+    sha256: Option<Sha256Digest>,
+    size: u64,
+}
+
+/// An upload under way. Dropped before it is completed, it is given up, unless it is to be taken
+/// up again later.
+pub(super) struct Upload {
+    client: Arc<Client>,
+    key: String,
+    id: String,
+    keep: bool,
+    /// What a new upload wrote into the metadata, to recognise the object as its own.
+    token: Option<String>,
+    there: BTreeMap<u64, Part>,
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if self.keep {
+            return;
+        }
+        let (client, key, id) = (self.client.clone(), self.key.clone(), self.id.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { abort(&client, &key, &id).await });
+        }
+    }
+}
+
+pub(super) async fn put(
+    client: &Arc<Client>,
+    key: &str,
+    base: u64,
+    first: Bytes,
+    pieces: Pieces,
+    options: &PutOptions,
+) -> Result<Meta> {
+    // Known before all is sent; the condition at the end is what decides.
+    if options.condition == Condition::IfAbsent && get::head(client, key).await.is_ok() {
+        return Err(Error::new(ErrorKind::PreconditionFailed, key, "there is an object"));
+    }
+    let taken_up = match options.resume {
+        true => take_up(client, key, part_bytes(base, 0)).await?,
+        false => None,
+    };
+    let mut upload = match taken_up {
+        Some(upload) => upload,
+        None => begin(client, key, Some(base), options).await?,
+    };
+    let sent = send_parts(&upload, base, first, pieces, options).await;
+    let finished = match sent {
+        Ok((parts, size)) => complete(&mut upload, &parts, size, &options.condition).await,
+        Err(error) => Err(error),
+    };
+    if finished.is_err() && !options.resume {
+        upload.keep = true;
+        // Given up here rather than on drop, so that nothing is left when the caller hears.
+        if let Err(error) = abort(client, key, &upload.id).await {
+            tracing::warn!(key, "an unfinished upload is left: {error}");
+        }
+    }
+    finished
+}
+
+/// Begins an upload.
+pub(super) async fn begin(
+    client: &Arc<Client>,
+    key: &str,
+    base: Option<u64>,
+    options: &PutOptions,
+) -> Result<Upload> {
+    let token = new_token();
+    let mut request = Request::new(Method::POST, key)
+        .query("uploads", "")
+        .header(META_PUT, &token)
+        .header("x-amz-checksum-algorithm", "SHA256");
+    if let Some(base) = base {
+        request = request.header(META_PART_BYTES, base);
+    }
+    // An upload that is taken up later cannot be told another digest than the first one.
+    if let (Some(digest), false) = (options.sha256, options.resume) {
+        request = request.header(META_SHA256, digest);
+    }
+    if let Some(class) = &options.storage_class {
+        request = request.header("x-amz-storage-class", class);
+    }
+    let document = client.document(&request).await?;
+    let id = xml::parse(&document).ok().and_then(|answer| {
+        answer.text_of("UploadId").filter(|id| !id.is_empty()).map(str::to_owned)
+    });
+    let id = id.ok_or_else(|| {
+        Error::new(ErrorKind::Permanent, key, "the answer to beginning an upload has no id")
+    })?;
+    let (client, key) = (client.clone(), key.to_owned());
+    let (keep, there) = (options.resume, BTreeMap::new());
+    Ok(Upload { client, key, id, keep, token: Some(token), there })
+}
+
+/// Finds the latest unfinished upload of this key whose parts have our size.
+async fn take_up(client: &Arc<Client>, key: &str, first_bytes: u64) -> Result<Option<Upload>> {
+    let mut uploads = match list_uploads(client, key).await {
+        Ok(uploads) => uploads,
+        // Where uploads cannot be listed, there is nothing to take up.
+        Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    uploads.retain(|upload| upload.key.as_deref() == Some(key));
+    uploads.sort_by_key(|upload| upload.begun);
+    while let Some(found) = uploads.pop() {
+        let there = list_parts(client, key, &found.id).await?;
+        if there.get(&1).is_some_and(|part| part.size == first_bytes) {
+            tracing::info!(key, parts = there.len(), "taking up an unfinished upload");
+            let (client, key, id) = (client.clone(), key.to_owned(), found.id);
+            return Ok(Some(Upload { client, key, id, keep: true, token: None, there }));
+        }
+    }
+    Ok(None)
+}
+
+async fn send_parts(
+    upload: &Upload,
+    base: u64,
+    first: Bytes,
+    mut pieces: Pieces,
+    options: &PutOptions,
+) -> Result<(BTreeMap<u64, Part>, u64)> {
+    let mut whole = options.sha256.map(|_| Sha256Hasher::new());
+    let mut parts = BTreeMap::new();
+    let mut sending = FuturesUnordered::new();
+    let mut sending_bytes = 0;
+    let (mut piece, mut number, mut size) = (first, 1, 0);
+    loop {
+        if number > PARTS_MAX {
+            let detail = "too long for one object; announce its length";
+            return Err(Error::new(ErrorKind::Body, &upload.key, detail));
+        }
+        let bytes = piece.len() as u64;
+        size += bytes;
+        if let Some(mut hasher) = whole.take() {
+            let piece = piece.clone();
+            whole = Some(
+                blocking(move || {
+                    hasher.update(&piece);
+                    hasher
+                })
+                .await?,
+            );
+        }
+        sending_bytes += bytes;
+        sending.push(send_part(upload, number, piece));
+        let next_bytes = part_bytes(base, number);
+        while sending_bytes + next_bytes > upload.client.config.buffer_bytes {
+            let Some(sent) = sending.next().await else { break };
+            let (number, part) = sent?;
+            sending_bytes -= part.size;
+            parts.insert(number, part);
+        }
+        if pieces.at_end().await? {
+            break;
+        }
+        piece = pieces.next(next_bytes).await?;
+        number += 1;
+    }
+    while let Some(sent) = sending.next().await {
+        let (number, part) = sent?;
+        parts.insert(number, part);
+    }
+    if let Some(hasher) = whole {
+        check_announced(&upload.key, options.sha256, hasher.finish())?;
+    }
+    Ok((parts, size))
+}
+
+/// Sends a part, or finds that it is there already.
+async fn send_part(upload: &Upload, number: u64, content: Bytes) -> Result<(u64, Part)> {
+    let (size, digest) = (content.len() as u64, hash(&content).await?);
+    if let Some(part) = upload.there.get(&number)
+        && part.size == size
+        && part.sha256 == Some(digest)
+    {
+        return Ok((number, part.clone()));
+    }
+    let request = Request::new(Method::PUT, &upload.key)
+        .query("partNumber", number)
+        .query("uploadId", &upload.id)
+        .header("x-amz-checksum-sha256", base64(digest))
+        .body(content, digest);
+    let success = upload.client.send(&request).await?;
+    let kept = text(success.headers(), "x-amz-checksum-sha256").and_then(parse_checksum);
+    if kept.is_some_and(|kept| kept != Digest::Sha256(digest)) {
+        let detail = format!("the store kept another SHA-256 of part {number}");
+        return Err(Error::new(ErrorKind::Corrupt, &upload.key, detail));
+    }
+    let etag = text(success.headers(), "etag").map(str::to_owned).ok_or_else(|| {
+        Error::new(ErrorKind::Permanent, &upload.key, "the answer to a part has no etag")
+    })?;
+    Ok((number, Part { etag, sha256: Some(digest), size }))
+}
+
+async fn complete(
+    upload: &mut Upload,
+    parts: &BTreeMap<u64, Part>,
+    size: u64,
+    when: &Condition,
+) -> Result<Meta> {
+    let client = upload.client.clone();
+    let expected = digest_of_parts(parts.values().filter_map(|part| part.sha256));
+    let request = complete_request(upload, parts, size, when);
+    let mut tries = 1;
+    loop {
+        let failure = match client.document(&request).await {
+            Ok(document) => match completed(&client, &upload.key, &document, expected) {
+                Ok(()) => break,
+                Err(failure) => failure,
+            },
+            Err(failure) => failure,
+        };
+        if failure.error.is_retryable()
+            && failure.status.is_none()
+            && tries < client.config.tries_max
+        {
+            tries += 1;
+            continue;
+        }
+        if is_done_after_all(upload, &failure, expected).await {
+            break;
+        }
+        return Err(failure.into());
+    }
+    upload.keep = true;
+    let meta = get::head(&client, &upload.key).await?;
+    if meta.size != size {
+        let detail = format!("{} bytes arrived of {size} that were sent", meta.size);
+        return Err(Error::new(ErrorKind::Corrupt, &upload.key, detail));
+    }
+    Ok(meta)
+}
+
+fn complete_request(
+    upload: &Upload,
+    parts: &BTreeMap<u64, Part>,
+    size: u64,
+    when: &Condition,
+) -> Request {
+    let mut document = String::from("<CompleteMultipartUpload>");
+    for (number, part) in parts {
+        document.push_str("<Part>");
+        document.push_str(&xml::element("PartNumber", &number.to_string()));
+        document.push_str(&xml::element("ETag", &part.etag));
+        if let Some(digest) = part.sha256 {
+            document.push_str(&xml::element("ChecksumSHA256", &base64(digest)));
+        }
+        document.push_str("</Part>");
+    }
+    document.push_str("</CompleteMultipartUpload>");
+    let digest = Sha256Digest::of(document.as_bytes());
+    let request = Request::new(Method::POST, &upload.key)
+        .query("uploadId", &upload.id)
+        .header("x-amz-mp-object-size", size)
+        .body(document.into(), digest);
+    condition(request, when)
+}
+
+/// Whether the answer says that the upload is complete: a success may still hold an error, since
+/// the server begins to answer before it knows.
+fn completed(client: &Client, key: &str, document: &[u8], expected: Digest) -> Result<(), Failure> {
+    let fail = |kind, code: &str, detail: String| {
+        let error = Error::new(kind, key, detail).in_store(&client.url);
+        Failure { error, status: None, code: code.to_owned(), uncertain: true }
+    };
+    let answer = xml::parse(document)
+        .map_err(|why| fail(ErrorKind::Transient, "", format!("the answer is no XML: {why}")))?;
+    if answer.name == "Error" {
+        let code = answer.text_of("Code").unwrap_or_default();
+        let kind = match code {
+            "InternalError" | "OperationAborted" | "ServiceUnavailable" => ErrorKind::Transient,
+            "SlowDown" => ErrorKind::Throttled,
+            "PreconditionFailed" => ErrorKind::PreconditionFailed,
+            "NoSuchUpload" => ErrorKind::NotFound,
+            _ => ErrorKind::Permanent,
+        };
+        let message = answer.text_of("Message").unwrap_or_default();
+        return Err(fail(kind, code, format!("completing the upload: {code} {message}")));
+    }
+    let kept = answer.text_of("ChecksumSHA256").and_then(parse_checksum);
+    match kept {
+        Some(kept) if kept != expected => {
+            let detail = "the store has another SHA-256 of the whole object";
+            Err(fail(ErrorKind::Corrupt, "", detail.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Completing again after a lost answer fails, because the upload is no more, or because the
+/// object is there: then the object itself tells whether it is ours.
+async fn is_done_after_all(upload: &Upload, failure: &Failure, expected: Digest) -> bool {
+    let gone = failure.code == "NoSuchUpload"
+        || matches!(failure.error.kind(), ErrorKind::NotFound | ErrorKind::PreconditionFailed);
+    if !gone || !failure.uncertain {
+        return false;
+    }
+    let head = Request::new(Method::HEAD, &upload.key).header("x-amz-checksum-mode", "ENABLED");
+    let Ok(found) = upload.client.send(&head).await else { return false };
+    match &upload.token {
+        Some(token) => text(found.headers(), META_PUT) == Some(token.as_str()),
+        None => {
+            let kept = text(found.headers(), "x-amz-checksum-sha256").and_then(parse_checksum);
+            kept == Some(expected)
+        }
+    }
+}
+
+/// Copies an object that is too large for one request, part by part, within the store.
+pub(super) async fn copy(
+    client: &Arc<Client>,
+    from: &str,
+    to: &str,
+    source: &Meta,
+) -> Result<Meta> {
+    let options =
+        PutOptions { storage_class: source.storage_class.clone(), ..PutOptions::default() };
+    let mut upload = begin(client, to, None, &options).await?;
+    let step = client.config.copy_bytes_max.max(1);
+    let ranges = (0..source.size.div_ceil(step))
+        .map(|index| (index + 1, index * step..source.size.min((index + 1) * step)));
+    let upload_ref = &upload;
+    let mut copying = futures_util::stream::iter(ranges)
+        .map(|(number, range)| copy_part(upload_ref, from, source, number, range))
+        .buffer_unordered(4);
+    let mut parts = BTreeMap::new();
+    let mut failed = None;
+    while let Some(copied) = copying.next().await {
+        match copied {
+            Ok((number, part)) => _ = parts.insert(number, part),
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    drop(copying);
+    let finished = match failed {
+        None => complete(&mut upload, &parts, source.size, &Condition::Always).await,
+        Some(error) => Err(error),
+    };
+    if finished.is_err() {
+        upload.keep = true;
+        abort(client, to, &upload.id).await?;
+    }
+    finished
+}
+
+async fn copy_part(
+    upload: &Upload,
+    from: &str,
+    source: &Meta,
+    number: u64,
+    range: std::ops::Range<u64>,
+) -> Result<(u64, Part)> {
+    let mut request = Request::new(Method::PUT, &upload.key)
+        .query("partNumber", number)
+        .query("uploadId", &upload.id)
+        .header("x-amz-copy-source", upload.client.copy_source(from))
+        .header("x-amz-copy-source-range", format!("bytes={}-{}", range.start, range.end - 1));
+    if let Some(etag) = &source.etag {
+        request = request.header("x-amz-copy-source-if-match", etag);
+    }
+    let document = upload.client.document(&request).await?;
+    let bad = |why: String| Error::new(ErrorKind::Permanent, &upload.key, why);
+    let answer = xml::parse(&document).map_err(bad)?;
+    let etag = answer.text_of("ETag").ok_or_else(|| bad("a part was not copied".into()))?;
+    let sha256 = answer.text_of("ChecksumSHA256").and_then(parse_checksum);
+    let sha256 = sha256.and_then(|digest| digest.whole());
+    Ok((number, Part { etag: etag.to_owned(), sha256, size: range.end - range.start }))
+}
+
+/// The parts of an upload that the store has, by number.
+async fn list_parts(client: &Client, key: &str, id: &str) -> Result<BTreeMap<u64, Part>> {
+    let mut parts = BTreeMap::new();
+    let mut marker: Option<String> = None;
+    loop {
+        let mut request = Request::new(Method::GET, key).query("uploadId", id);
+        if let Some(marker) = &marker {
+            request = request.query("part-number-marker", marker);
+        }
+        let document = match client.document(&request).await {
+            Ok(document) => document,
+            Err(failure) if failure.error.is_not_found() => return Ok(BTreeMap::new()),
+            Err(failure) => return Err(failure.into()),
+        };
+        let answer = xml::parse(&document).map_err(|why| {
+            Error::new(ErrorKind::Permanent, key, format!("list of parts: {why}"))
+        })?;
+        for part in answer.children("Part") {
+            let number = part.text_of("PartNumber").and_then(|number| number.parse().ok());
+            let size = part.text_of("Size").and_then(|size| size.parse().ok());
+            let (Some(number), Some(size)) = (number, size) else { continue };
+            let sha256 = part.text_of("ChecksumSHA256").and_then(parse_checksum);
+            let sha256 = sha256.and_then(|digest| digest.whole());
+            let etag = part.text_of("ETag").unwrap_or_default().to_owned();
+            parts.insert(number, Part { etag, sha256, size });
+        }
+        marker = super::list::next_marker(&answer, "NextPartNumberMarker", marker.as_deref());
+        if marker.is_none() {
+            return Ok(parts);
+        }
+    }
+}
+
+/// The unfinished uploads whose key starts with this text.
+pub(super) async fn list_uploads(client: &Client, start: &str) -> Result<Vec<crate::Unfinished>> {
+    super::list::uploads(client, start).await
+}
+
+/// Gives up an upload.
+pub(super) async fn abort(client: &Client, key: &str, id: &str) -> Result<()> {
+    let request = Request::new(Method::DELETE, key).query("uploadId", id);
+    match client.send(&request).await {
+        Ok(_) => Ok(()),
+        Err(failure) if failure.error.is_not_found() => Ok(()),
+        Err(failure) => Err(failure.into()),
+    }
+}

@@ -1,0 +1,145 @@
+//! The trait: what every place that keeps bytes can do.
+
+use crate::body::{Body, Object};
+use crate::digest::Sha256Digest;
+use crate::error::{Error, ErrorKind, Result};
+use crate::meta::{
+    Availability, Capabilities, Entry, ListOptions, Meta, Page, Space, StorageClass, Thaw,
+    Unfinished,
+};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// When a put may take place.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Condition {
+    /// Always; what was there is replaced.
+    #[default]
+    Always,
+    /// Only if there is nothing with this key.
+    IfAbsent,
+    /// Only if the object there still has this etag.
+    IfMatch(String),
+}
+
+/// How to put.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PutOptions {
+    pub condition: Condition,
+    /// The digest the content must have; with another one the put fails and leaves nothing.
+    pub sha256: Option<Sha256Digest>,
+    /// How to keep it; `None` for the store's default.
+    pub storage_class: Option<StorageClass>,
+    /// Take up an unfinished put of the same key where there is one, and leave this one to be
+    /// taken up when it fails. Parts that are already there are compared by digest, not sent.
+    pub resume: bool,
+}
+
+impl PutOptions {
+    pub fn if_absent() -> PutOptions {
+        PutOptions { condition: Condition::IfAbsent, ..PutOptions::default() }
+    }
+}
+
+/// A file of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SmallFile {
+    pub key: String,
+    pub content: Bytes,
+}
+
+/// A place that keeps bytes under keys.
+///
+/// A put is all or nothing: readers see the object before or the object after, also when the
+/// process or the machine dies in between, and when a put returns, the content is durable. Keys
+/// are checked by [`check_key`](crate::check_key). Prefixes are whole segments: `a/b` stands for
+/// everything whose key starts with `a/b/`.
+#[async_trait]
+pub trait Store: Debug + Send + Sync + 'static {
+    /// Where this store is, for messages: `file:///srv/objects`, `s3://bucket/prefix`.
+    fn url(&self) -> &str;
+
+    /// What this store can do beyond the least.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Puts an object; returns what the store knows of it afterwards.
+    async fn put(&self, key: &str, body: Body, options: &PutOptions) -> Result<Meta>;
+
+    /// Puts many small files and makes them durable together. When this fails, any of them may
+    /// be there, but each that is there is whole.
+    async fn put_batch(&self, files: Vec<SmallFile>) -> Result<()>;
+
+    /// The content of an object, or a range of it. The end of the range is cut at the object's
+    /// end. Where the store keeps a digest, the stream of a whole object ends with
+    /// [`ErrorKind::Corrupt`] if the bytes do not have it.
+    async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object>;
+
+    /// What the store knows of an object without reading it.
+    async fn head(&self, key: &str) -> Result<Meta>;
+
+    /// One page of what lies below a prefix, in the byte order of keys (a directory counts as
+    /// its name with a `/`). A prefix with nothing below it gives an empty page, not an error.
+    async fn list(&self, prefix: &str, options: &ListOptions) -> Result<Page>;
+
+    /// Copies an object within this store, replacing what was there, without its content passing
+    /// through the caller.
+    async fn copy(&self, from: &str, to: &str) -> Result<Meta>;
+
+    /// Deletes an object. No error if there is none: the caller wants it gone, and it is.
+    async fn delete(&self, key: &str) -> Result<()>;
+
+    /// Deletes everything below a prefix, empty directories included; returns how many objects.
+    /// Not in one step: when this fails, some may be gone.
+    async fn delete_all(&self, prefix: &str) -> Result<u64>;
+
+    /// Moves an object, or everything below a prefix, in one step. Fails with
+    /// [`ErrorKind::PreconditionFailed`] if there is something at `to`, and with
+    /// [`ErrorKind::Unsupported`] in stores without [`Capabilities::rename`].
+    async fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let _ = to;
+        let detail = "this store cannot rename in one step";
+        Err(Error::new(ErrorKind::Unsupported, from, detail).in_store(self.url()))
+    }
+
+    /// Asks for a cold object to be made readable. Asking again is no error; the answer says how
+    /// far it is. An object that is readable anyway is [`Availability::Ready`].
+    async fn thaw(&self, key: &str, thaw: &Thaw) -> Result<Availability> {
+        let _ = thaw;
+        self.head(key).await.map(|meta| meta.availability)
+    }
+
+    /// How much the store can hold and what is left; `None` where it does not say.
+    async fn free_space(&self) -> Result<Option<Space>> {
+        Ok(None)
+    }
+
+    /// Puts below a prefix that were begun and not finished. Some may be under way right now;
+    /// the moment they began tells.
+    async fn unfinished(&self, prefix: &str) -> Result<Vec<Unfinished>>;
+
+    /// Gives up an unfinished put and frees what it holds. No error if it is gone.
+    async fn abort(&self, unfinished: &Unfinished) -> Result<()>;
+}
+
+/// A whole listing as a stream, page after page.
+pub fn list_all(
+    store: Arc<dyn Store>,
+    prefix: &str,
+    recursive: bool,
+) -> BoxStream<'static, Result<Entry>> {
+    let state = Some((store, prefix.to_owned(), None));
+    stream::try_unfold(state, move |state| async move {
+        let Some((store, prefix, after)) = state else { return Ok::<_, Error>(None) };
+        let options = ListOptions { recursive, after, ..ListOptions::default() };
+        let page = store.list(&prefix, &options).await?;
+        let state = page.next.map(|next| (store, prefix, Some(next)));
+        Ok(Some((stream::iter(page.entries.into_iter().map(Ok)), state)))
+    })
+    .try_flatten()
+    .boxed()
+}

@@ -1,0 +1,10 @@
+//! What stores promise, tried on real ones: directories, S3 servers, and S3 servers that fail.
+
+// Helpers of tests may unwrap like tests.
+#![allow(clippy::unwrap_used)]
+
+mod conformance;
+mod faults;
+mod local;
+mod server;
+mod suite;

@@ -1,0 +1,326 @@
+//! `s3s-fs`, and around it what S3 promises and it does not: digests of parts, lists of uploads,
+//! conditions that hold between two requests, and directories that are not objects.
+
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use s3s::dto::*;
+use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
+use s3s_fs::FileSystem;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::SystemTime;
+use store::Sha256Digest;
+
+pub struct Full {
+    fs: FileSystem,
+    root: PathBuf,
+    uploads: Mutex<BTreeMap<String, Upload>>,
+    /// The SHA-256 of objects that were not put in one piece, by bucket and key.
+    digests: Mutex<BTreeMap<(String, String), String>>,
+    /// Held while an object changes, so that a condition still holds when it is written.
+    writing: tokio::sync::Mutex<()>,
+}
+
+struct Upload {
+    key: String,
+    begun: SystemTime,
+    parts: BTreeMap<i32, Part>,
+}
+
+type Answer<T> = S3Result<S3Response<T>>;
+
+impl Full {
+    pub fn new(root: &Path) -> Full {
+        Full {
+            fs: FileSystem::new(root).unwrap(),
+            root: root.to_owned(),
+            uploads: Mutex::default(),
+            digests: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    fn check_file(&self, bucket: &str, key: &str) -> S3Result<()> {
+        match self.root.join(bucket).join(key).is_file() {
+            true => Ok(()),
+            false => Err(s3_error!(NoSuchKey)),
+        }
+    }
+
+    fn set_digest(&self, bucket: &str, key: &str, digest: Option<String>) {
+        let mut digests = self.digests.lock().unwrap();
+        let name = (bucket.to_owned(), key.to_owned());
+        match digest {
+            Some(digest) => digests.insert(name, digest),
+            None => digests.remove(&name),
+        };
+    }
+
+    fn digest(&self, bucket: &str, key: &str) -> Option<String> {
+        let name = (bucket.to_owned(), key.to_owned());
+        self.digests.lock().unwrap().get(&name).cloned()
+    }
+}
+
+fn mismatch(code: &str) -> S3Error {
+    let mut error = S3Error::new(S3ErrorCode::Custom(code.to_owned().into()));
+    error.set_status_code(http::StatusCode::BAD_REQUEST);
+    error
+}
+
+/// Reads a body and checks it against what its headers say, as S3 does before it keeps anything.
+async fn read<T>(
+    body: Option<StreamingBlob>,
+    request: &S3Request<T>,
+    checksum: Option<&String>,
+) -> S3Result<(Bytes, Sha256Digest)> {
+    let mut content = Vec::new();
+    if let Some(mut body) = body {
+        let broken = |error: Box<dyn std::error::Error + Send + Sync>| match error.to_string() {
+            text if text.contains("Sha256Mismatch") => mismatch("XAmzContentSHA256Mismatch"),
+            _ => s3_error!(IncompleteBody),
+        };
+        while let Some(chunk) = body.try_next().await.map_err(broken)? {
+            content.extend_from_slice(&chunk);
+        }
+    }
+    let digest = Sha256Digest::of(&content);
+    let signed = request.headers.get("x-amz-content-sha256").map(|value| value.as_bytes());
+    if signed != Some(digest.to_string().as_bytes()) {
+        return Err(mismatch("XAmzContentSHA256Mismatch"));
+    }
+    if checksum.is_some_and(|checksum| *checksum != BASE64.encode(digest.0)) {
+        return Err(s3_error!(BadDigest));
+    }
+    Ok((content.into(), digest))
+}
+
+fn blob(content: Bytes) -> Option<StreamingBlob> {
+    Some(StreamingBlob::from(s3s::Body::from(content)))
+}
+
+#[async_trait]
+impl S3 for Full {
+    async fn head_bucket(&self, r: S3Request<HeadBucketInput>) -> Answer<HeadBucketOutput> {
+        self.fs.head_bucket(r).await
+    }
+
+    async fn list_objects_v2(
+        &self,
+        r: S3Request<ListObjectsV2Input>,
+    ) -> Answer<ListObjectsV2Output> {
+        self.fs.list_objects_v2(r).await
+    }
+
+    async fn put_object(&self, mut r: S3Request<PutObjectInput>) -> Answer<PutObjectOutput> {
+        let checksum = r.input.checksum_sha256.clone();
+        let body = r.input.body.take();
+        let (content, _) = read(body, &r, checksum.as_ref()).await?;
+        r.input.body = blob(content);
+        let _writing = self.writing.lock().await;
+        self.set_digest(&r.input.bucket, &r.input.key, None);
+        self.fs.put_object(r).await
+    }
+
+    async fn get_object(&self, r: S3Request<GetObjectInput>) -> Answer<GetObjectOutput> {
+        self.check_file(&r.input.bucket, &r.input.key)?;
+        let digest = self.digest(&r.input.bucket, &r.input.key);
+        let (condition, whole) = (r.input.if_match.clone(), r.input.range.is_none());
+        let mut answer = self.fs.get_object(r).await?;
+        if let (Some(condition), Some(etag)) = (condition, &answer.output.e_tag)
+            && condition.as_etag().is_some_and(|expected| !expected.strong_cmp(etag))
+        {
+            return Err(s3_error!(PreconditionFailed));
+        }
+        if digest.is_some() {
+            answer.output.checksum_sha256 = digest.filter(|_| whole);
+        }
+        Ok(answer)
+    }
+
+    async fn head_object(&self, r: S3Request<HeadObjectInput>) -> Answer<HeadObjectOutput> {
+        self.check_file(&r.input.bucket, &r.input.key)?;
+        let digest = self.digest(&r.input.bucket, &r.input.key);
+        let mut answer = self.fs.head_object(r).await?;
+        if digest.is_some() {
+            answer.output.checksum_sha256 = digest;
+        }
+        Ok(answer)
+    }
+
+    async fn copy_object(&self, r: S3Request<CopyObjectInput>) -> Answer<CopyObjectOutput> {
+        let CopySource::Bucket { bucket, key, .. } = &r.input.copy_source else {
+            return Err(s3_error!(NotImplemented));
+        };
+        self.check_file(bucket, key)?;
+        let content = std::fs::read(self.root.join(&**bucket).join(&**key)).unwrap();
+        let _writing = self.writing.lock().await;
+        let digest = BASE64.encode(Sha256Digest::of(&content).0);
+        self.set_digest(&r.input.bucket, &r.input.key, Some(digest));
+        self.fs.copy_object(r).await
+    }
+
+    async fn delete_object(&self, r: S3Request<DeleteObjectInput>) -> Answer<DeleteObjectOutput> {
+        if self.check_file(&r.input.bucket, &r.input.key).is_err() {
+            return Ok(S3Response::new(DeleteObjectOutput::default()));
+        }
+        self.fs.delete_object(r).await
+    }
+
+    async fn delete_objects(
+        &self,
+        r: S3Request<DeleteObjectsInput>,
+    ) -> Answer<DeleteObjectsOutput> {
+        self.fs.delete_objects(r).await
+    }
+
+    async fn create_multipart_upload(
+        &self,
+        r: S3Request<CreateMultipartUploadInput>,
+    ) -> Answer<CreateMultipartUploadOutput> {
+        let key = r.input.key.clone();
+        let answer = self.fs.create_multipart_upload(r).await?;
+        let id = answer.output.upload_id.clone().unwrap();
+        let upload = Upload { key, begun: SystemTime::now(), parts: BTreeMap::new() };
+        self.uploads.lock().unwrap().insert(id, upload);
+        Ok(answer)
+    }
+
+    async fn upload_part(&self, mut r: S3Request<UploadPartInput>) -> Answer<UploadPartOutput> {
+        let (id, number) = (r.input.upload_id.clone(), r.input.part_number);
+        if !self.uploads.lock().unwrap().contains_key(&id) {
+            return Err(s3_error!(NoSuchUpload));
+        }
+        let checksum = r.input.checksum_sha256.clone();
+        let body = r.input.body.take();
+        let (content, digest) = read(body, &r, checksum.as_ref()).await?;
+        let size = content.len() as i64;
+        r.input.body = blob(content);
+        let mut answer = self.fs.upload_part(r).await?;
+        let checksum = BASE64.encode(digest.0);
+        let part = Part {
+            checksum_sha256: Some(checksum.clone()),
+            e_tag: answer.output.e_tag.clone(),
+            part_number: Some(number),
+            size: Some(size),
+            ..Part::default()
+        };
+        if let Some(upload) = self.uploads.lock().unwrap().get_mut(&id) {
+            upload.parts.insert(number, part);
+        }
+        answer.output.checksum_sha256 = Some(checksum);
+        Ok(answer)
+    }
+
+    async fn upload_part_copy(
+        &self,
+        r: S3Request<UploadPartCopyInput>,
+    ) -> Answer<UploadPartCopyOutput> {
+        let (id, number) = (r.input.upload_id.clone(), r.input.part_number);
+        let mut answer = self.fs.upload_part_copy(r).await?;
+        let name = format!(".upload_id-{id}.part-{number}");
+        let content = std::fs::read(self.root.join(name)).unwrap();
+        let checksum = BASE64.encode(Sha256Digest::of(&content).0);
+        if let Some(result) = &mut answer.output.copy_part_result {
+            result.checksum_sha256 = Some(checksum.clone());
+            let part = Part {
+                checksum_sha256: Some(checksum),
+                e_tag: result.e_tag.clone(),
+                part_number: Some(number),
+                size: Some(content.len() as i64),
+                ..Part::default()
+            };
+            self.uploads.lock().unwrap().get_mut(&id).unwrap().parts.insert(number, part);
+        }
+        Ok(answer)
+    }
+
+    /// Two parts a page, so that readers have to turn pages.
+    async fn list_parts(&self, r: S3Request<ListPartsInput>) -> Answer<ListPartsOutput> {
+        let uploads = self.uploads.lock().unwrap();
+        let upload = uploads.get(&r.input.upload_id).ok_or_else(|| s3_error!(NoSuchUpload))?;
+        let after: i32 =
+            r.input.part_number_marker.map_or(0, |marker| marker.to_string().parse().unwrap());
+        let mut parts: Vec<Part> =
+            upload.parts.range(after + 1..).map(|(_, p)| p.clone()).collect();
+        let more = parts.len() > 2;
+        parts.truncate(2);
+        Ok(S3Response::new(ListPartsOutput {
+            is_truncated: Some(more),
+            next_part_number_marker: parts.last().and_then(|part| part.part_number),
+            parts: Some(parts),
+            ..ListPartsOutput::default()
+        }))
+    }
+
+    async fn list_multipart_uploads(
+        &self,
+        r: S3Request<ListMultipartUploadsInput>,
+    ) -> Answer<ListMultipartUploadsOutput> {
+        let prefix = r.input.prefix.clone().unwrap_or_default();
+        let uploads = self.uploads.lock().unwrap();
+        let found = uploads.iter().filter(|(_, upload)| upload.key.starts_with(&prefix));
+        let found = found.map(|(id, upload)| MultipartUpload {
+            key: Some(upload.key.clone()),
+            upload_id: Some(id.clone()),
+            initiated: Some(upload.begun.into()),
+            ..MultipartUpload::default()
+        });
+        Ok(S3Response::new(ListMultipartUploadsOutput {
+            is_truncated: Some(false),
+            uploads: Some(found.collect()),
+            ..ListMultipartUploadsOutput::default()
+        }))
+    }
+
+    async fn complete_multipart_upload(
+        &self,
+        r: S3Request<CompleteMultipartUploadInput>,
+    ) -> Answer<CompleteMultipartUploadOutput> {
+        let (bucket, key) = (r.input.bucket.clone(), r.input.key.clone());
+        let id = r.input.upload_id.clone();
+        let completed = r.input.multipart_upload.clone().and_then(|upload| upload.parts);
+        let mut all = store::Sha256Hasher::new();
+        let completed = completed.ok_or_else(|| s3_error!(MalformedXML))?;
+        {
+            let uploads = self.uploads.lock().unwrap();
+            let upload = uploads.get(&id).ok_or_else(|| s3_error!(NoSuchUpload))?;
+            for part in &completed {
+                let there = part.part_number.and_then(|number| upload.parts.get(&number));
+                let there = there.ok_or_else(|| s3_error!(InvalidPart))?;
+                let digest = there.checksum_sha256.as_ref().unwrap();
+                if part.e_tag != there.e_tag || part.checksum_sha256.as_ref() != Some(digest) {
+                    return Err(s3_error!(InvalidPart));
+                }
+                all.update(&BASE64.decode(digest).unwrap());
+            }
+        }
+        let digest = format!("{}-{}", BASE64.encode(all.finish().0), completed.len());
+        let _writing = self.writing.lock().await;
+        let mut answer = self.fs.complete_multipart_upload(r).await?;
+        self.uploads.lock().unwrap().remove(&id);
+        self.set_digest(&bucket, &key, Some(digest.clone()));
+        if let Some(future) = answer.output.future.take() {
+            answer.output.future = Some(Box::pin(async move {
+                let mut output = future.await?;
+                output.checksum_sha256 = Some(digest);
+                Ok(output)
+            }));
+        }
+        Ok(answer)
+    }
+
+    async fn abort_multipart_upload(
+        &self,
+        r: S3Request<AbortMultipartUploadInput>,
+    ) -> Answer<AbortMultipartUploadOutput> {
+        if self.uploads.lock().unwrap().remove(&r.input.upload_id).is_none() {
+            return Err(s3_error!(NoSuchUpload));
+        }
+        self.fs.abort_multipart_upload(r).await
+    }
+}

@@ -1,0 +1,78 @@
+//! A real S3 server in the test process, on a port of its own, with faults when asked for.
+
+mod faults;
+mod full;
+
+pub use faults::{Fault, Faults};
+
+use faults::serve;
+use full::Full;
+use s3s::auth::SimpleAuth;
+use s3s::service::S3ServiceBuilder;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{CredentialSource, Credentials, S3Config, S3Store, Store};
+
+pub const MIB: u64 = 1024 * 1024;
+
+/// A server that lives as long as this value.
+pub struct Server {
+    pub endpoint: String,
+    pub faults: Arc<Faults>,
+    _dir: tempfile::TempDir,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Server {
+    /// `s3s-fs` as it is: no digests of parts, no listing of uploads.
+    pub async fn plain() -> Server {
+        let dir = tempfile::tempdir().unwrap();
+        let fs = s3s_fs::FileSystem::new(dir.path()).unwrap();
+        Server::start(dir, S3ServiceBuilder::new(fs)).await
+    }
+
+    /// `s3s-fs` with what Amazon has and it lacks.
+    pub async fn full() -> Server {
+        let dir = tempfile::tempdir().unwrap();
+        let full = Full::new(dir.path());
+        Server::start(dir, S3ServiceBuilder::new(full)).await
+    }
+
+    async fn start(dir: tempfile::TempDir, mut builder: S3ServiceBuilder) -> Server {
+        std::fs::create_dir(dir.path().join("bucket")).unwrap();
+        builder.set_auth(SimpleAuth::from_single("key", "secret"));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let faults = Arc::new(Faults::default());
+        let task = tokio::spawn(serve(listener, builder.build(), faults.clone()));
+        Server { endpoint, faults, _dir: dir, task }
+    }
+
+    /// Small parts, short pauses: what a test needs to meet every path in little time.
+    pub fn config(&self) -> S3Config {
+        let keys = Credentials::new("key", "secret", None);
+        S3Config {
+            prefix: "some/where".into(),
+            endpoint: Some(self.endpoint.clone()),
+            path_style: true,
+            credentials: CredentialSource::Static(keys),
+            part_bytes: 5 * MIB,
+            buffer_bytes: 20 * MIB,
+            tries_max: 4,
+            pause_first: Duration::from_millis(1),
+            stall: Duration::from_millis(400),
+            answer: Duration::from_secs(5),
+            ..S3Config::new("bucket")
+        }
+    }
+
+    pub async fn store(&self) -> Arc<dyn Store> {
+        Arc::new(S3Store::open(self.config()).await.unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
