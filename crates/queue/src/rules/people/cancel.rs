@@ -130,7 +130,9 @@ pub fn empty(
         let found = find(tx, id)?;
         // One that a worker took meanwhile goes on, and so does one that must.
         if refuse_if_too_late(catalog, &found).is_ok()
-            && matches!(found.status(), Status::Queued | Status::Held) && found.waiting.is_some() {
+            && matches!(found.status(), Status::Queued | Status::Held)
+            && found.waiting.is_some()
+        {
             cancel_found(tx, now, catalog, actor, &found)?;
             done += 1;
         }
