@@ -236,7 +236,8 @@ pub(crate) fn back_to_queue(
         && !targets.as_deref().unwrap_or_default().lines().any(|t| t == target)
     {
         // Known to need it from now on: its last error said so.
-        targets = Some(targets.map_or(target.clone(), |t| format!("{t}\n{target}")));
+        let known = targets.filter(|t| !t.is_empty());
+        targets = Some(known.map_or(target.clone(), |t| format!("{t}\n{target}")));
         remember_targets(tx, lease.job, targets.as_deref())?;
     }
     let state = match (&back.blocked_on, back.due > work.now) {

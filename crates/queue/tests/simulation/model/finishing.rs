@@ -1,0 +1,326 @@
+//! How runs end, by the model; and what else a worker does with its jobs.
+
+use super::{Failed, Model, Place, Target, Verdict, Waiting, Worker, same};
+use crate::call::{Answer, Call, Item};
+use crate::world::SECOND;
+use queue::{Outcome, Settled, Status};
+use std::collections::BTreeSet;
+
+const ERRORS_TO_OPEN: i64 = 5;
+const PROBE_WAIT: i64 = 10 * SECOND;
+const PROBE_WAIT_MAX: i64 = 300 * SECOND;
+
+impl Model {
+    pub(super) fn settled(&mut self, worker: i64, items: &[Item], answers: &[Settled]) -> Verdict {
+        same("answers", answers.len(), items.len())?;
+        // Targets with errors when the call began: a success says that they are up.
+        let mut known: BTreeSet<String> = self.targets.keys().cloned().collect();
+        // Plain successes at the last stage are settled together, before all others.
+        let mut expected: Vec<Option<Settled>> = vec![None; items.len()];
+        let mut resolving = Vec::new();
+        for (item, slot) in items.iter().zip(&mut expected) {
+            let plain = item.recorded.is_none()
+                && matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_));
+            if plain && self.is_current(worker, &item.lease) && self.is_last(item.lease.job) {
+                self.up(item.lease.job, &mut known);
+                self.end(item.lease.job, Status::Succeeded);
+                resolving.push(item.lease.job);
+                *slot = Some(Settled::Now(Status::Succeeded));
+            }
+        }
+        resolving.into_iter().for_each(|job| self.resolve(job));
+        for (item, slot) in items.iter().zip(&mut expected) {
+            if slot.is_none() {
+                *slot = Some(match self.is_current(worker, &item.lease) {
+                    true => Settled::Now(self.finish(item, &mut known)),
+                    false => Settled::Stale,
+                });
+            }
+        }
+        let expected: Vec<Settled> = expected.into_iter().flatten().collect();
+        same("outcomes", answers, expected.as_slice())
+    }
+
+    fn is_last(&self, id: i64) -> bool {
+        let job = &self.jobs[&id];
+        job.position + 1 == self.pipes[job.pipe].stages.len()
+    }
+
+    fn finish(&mut self, item: &Item, known: &mut BTreeSet<String>) -> Status {
+        let id = item.lease.job;
+        if item.recorded == Some(false) {
+            return self.permanent(id);
+        }
+        let cancel = self.run(id).cancel;
+        match &item.outcome {
+            Outcome::Success(_) | Outcome::Skip(_) => {
+                self.up(id, known);
+                if self.is_last(id) {
+                    self.end(id, Status::Succeeded);
+                    self.resolve(id);
+                } else if cancel {
+                    self.probe_over(id, false);
+                    self.end(id, Status::Cancelled);
+                } else {
+                    self.move_on(id, &item.outcome);
+                }
+            }
+            Outcome::Wait { due, .. } => {
+                self.probe_over(id, false);
+                self.back(id, (*due, *due));
+            }
+            Outcome::Transient(error) => self.transient(id, error.target.as_deref()),
+            Outcome::Permanent(_) => drop(self.permanent(id)),
+            Outcome::Relock(lock) => {
+                self.probe_over(id, false);
+                if cancel {
+                    self.end(id, Status::Cancelled);
+                } else {
+                    self.change(id).lock.clone_from(lock);
+                    self.wait(id, (self.now, self.now), false);
+                }
+            }
+            Outcome::Interrupted(_) => self.interrupt(id),
+            Outcome::Cancelled => {
+                self.probe_over(id, false);
+                self.end(id, Status::Cancelled);
+            }
+        }
+        self.jobs[&id].status()
+    }
+
+    fn run(&self, id: i64) -> &super::Running {
+        self.jobs[&id].running().expect("a current lease is of a running job")
+    }
+
+    /// On to the next stage: same job, same lock.
+    fn move_on(&mut self, id: i64, outcome: &Outcome) {
+        let job = self.change(id);
+        job.position += 1;
+        if let Outcome::Success(handover) = outcome {
+            job.priority = handover.priority.unwrap_or(job.priority);
+            job.targets = handover.targets.clone().unwrap_or_else(|| job.targets.clone());
+            job.needs = handover.needs.clone().unwrap_or_else(|| job.needs.clone());
+            if handover.workspace.is_some() {
+                job.workspace.clone_from(&handover.workspace);
+            }
+        }
+        self.wait(id, (self.now, self.now), true);
+    }
+
+    fn wait(&mut self, id: i64, due: (i64, i64), owns: bool) {
+        let entered = self.step;
+        let held = None;
+        self.change(id).place =
+            Place::Waiting(Waiting { due, held, begun: true, owns, in_line_since: None, entered });
+    }
+
+    /// Back to the queue: cancelled if that was asked, superseded if it was added again in the
+    /// first stage of a coalescing pipeline, else waiting with its lock.
+    fn back(&mut self, id: i64, due: (i64, i64)) {
+        let job = &self.jobs[&id];
+        let newer = self.mergeable(job.pipe, &job.subject, &job.lock, job.batch);
+        if self.run(id).cancel || (job.position == 0 && newer.is_some()) {
+            self.end(id, Status::Cancelled);
+        } else {
+            self.wait(id, due, true);
+        }
+    }
+
+    fn transient(&mut self, id: i64, target: Option<&str>) {
+        let now = self.now;
+        let was_probe = self.run(id).probe.clone();
+        self.probe_over(id, target.is_some() && was_probe.as_deref() == target);
+        let mut was_down = false;
+        if let Some(name) = target {
+            let new = Target { probe_wait: PROBE_WAIT, ..Target::default() };
+            let state = self.targets.entry(name.to_string()).or_insert(new);
+            state.errors += 1;
+            was_down = state.next_probe.is_some();
+            if !was_down && state.errors >= ERRORS_TO_OPEN {
+                state.next_probe = Some(now + PROBE_WAIT);
+                state.probe_wait = PROBE_WAIT;
+            }
+        }
+        let learn = |model: &mut Model| {
+            let job = model.change(id);
+            if let (Some(name), Place::Waiting(_)) = (target, &job.place)
+                && !job.targets.iter().any(|t| t == name)
+            {
+                job.targets.push(name.to_string());
+            }
+        };
+        if was_probe.is_some() || was_down {
+            self.back(id, (now, now));
+            return learn(self);
+        }
+        let stage = self.stage_of(&self.jobs[&id]).clone();
+        let tries = self.change(id).tries.entry(stage.id).or_default();
+        tries.attempts += 1;
+        tries.attempts_ever += 1;
+        let attempts = tries.attempts;
+        if attempts >= stage.max_attempts {
+            return self.fail(id);
+        }
+        let seconds =
+            (stage.backoff_seconds << (attempts - 1).min(30)).min(stage.backoff_seconds_max);
+        let fifth = seconds * SECOND / 5;
+        self.back(id, (now + seconds * SECOND - fifth, now + seconds * SECOND + fifth));
+        learn(self);
+    }
+
+    fn permanent(&mut self, id: i64) -> Status {
+        // Probes count no attempt.
+        if self.run(id).probe.is_none() {
+            let stage = self.stage_of(&self.jobs[&id]).id;
+            let tries = self.change(id).tries.entry(stage).or_default();
+            tries.attempts += 1;
+            tries.attempts_ever += 1;
+        }
+        self.probe_over(id, false);
+        self.fail(id);
+        self.jobs[&id].status()
+    }
+
+    fn fail(&mut self, id: i64) {
+        if self.run(id).cancel {
+            return self.end(id, Status::Cancelled);
+        }
+        self.change(id).place =
+            Place::Failed(Failed { recoverable: true, review: true, overtaken: false });
+        self.touched.extend(self.jobs[&id].batch);
+    }
+
+    fn interrupt(&mut self, id: i64) {
+        self.probe_over(id, false);
+        let (started, cancel) = (self.run(id).started, self.run(id).cancel);
+        if started {
+            let stage = self.stage_of(&self.jobs[&id]).clone();
+            let tries = self.change(id).tries.entry(stage.id).or_default();
+            tries.interruptions += 1;
+            tries.interruptions_ever += 1;
+            if tries.interruptions > stage.max_interruptions && !cancel {
+                return self.fail(id);
+            }
+        }
+        self.back(id, (self.now, self.now));
+    }
+
+    /// A probe is over; the next one comes later if its target was to blame.
+    fn probe_over(&mut self, id: i64, to_blame: bool) {
+        let Some(name) = self.run(id).probe.clone() else { return };
+        let now = self.now;
+        let Some(target) = self.targets.get_mut(&name).filter(|t| t.next_probe.is_some()) else {
+            return;
+        };
+        target.probe_job = None;
+        if to_blame {
+            target.probe_wait = (target.probe_wait * 2).min(PROBE_WAIT_MAX);
+        }
+        target.next_probe = Some(now + target.probe_wait);
+    }
+
+    /// One success of a job that needs a target closes its breaker.
+    fn up(&mut self, id: i64, known: &mut BTreeSet<String>) {
+        let job = &self.jobs[&id];
+        let names: Vec<String> = job.targets.iter().chain(&self.run(id).probe).cloned().collect();
+        for name in names {
+            if known.remove(&name) {
+                self.targets.remove(&name);
+            }
+        }
+    }
+
+    /// Failed jobs of the same pipeline and subject are resolved by a success.
+    fn resolve(&mut self, id: i64) {
+        let (pipe, subject) = (self.jobs[&id].pipe, self.jobs[&id].subject.clone());
+        let moot = |j: &&super::Job| j.pipe == pipe && j.subject == subject && j.failed().is_some();
+        let moot: Vec<i64> = self.jobs.values().filter(moot).map(|j| j.id).collect();
+        moot.into_iter().for_each(|job| self.end(job, Status::Cancelled));
+    }
+
+    pub(super) fn worked(&mut self, call: &Call, answer: &Answer) -> Verdict {
+        match (call, answer) {
+            (Call::Register { worker }, Answer::Id(id)) => {
+                let worker = Worker {
+                    lease_until: self.now + crate::world::LEASE,
+                    ended: false,
+                    capacity: worker.capacity.clone(),
+                    workspaces: worker.workspaces.clone(),
+                };
+                same("a worker of this id", self.workers.insert(*id, worker).is_some(), false)
+            }
+            (Call::Renew { worker }, Answer::Holdings(held)) => {
+                let until = self.now + crate::world::LEASE;
+                self.workers.entry(*worker).and_modify(|w| w.lease_until = until);
+                let mut held: Vec<(i64, i64, bool)> =
+                    held.iter().map(|h| (h.job, h.token, h.cancel_requested)).collect();
+                held.sort_unstable();
+                let mine = |j: &super::Job| {
+                    let run = j.running().filter(|r| r.worker == *worker)?;
+                    Some((j.id, run.token, run.cancel))
+                };
+                same("holdings", held, self.jobs.values().filter_map(mine).collect())
+            }
+            (Call::Reap, Answer::Maybe(lost)) => self.reaped(*lost),
+            (Call::Deregister { worker }, Answer::Done) => {
+                self.worker_ends(*worker);
+                Ok(())
+            }
+            (Call::Start { worker, leases }, Answer::Ids(ids)) => {
+                let mut good = Vec::new();
+                for lease in leases {
+                    if self.is_current(*worker, lease) {
+                        good.push(lease.job);
+                        self.change_run(lease.job, |run| run.started = true);
+                    }
+                }
+                same("started", ids, &good)
+            }
+            (Call::Progress { worker, lease }, Answer::Yes(yes)) => {
+                same("progress", *yes, self.is_current(*worker, lease))
+            }
+            (Call::ErrorSeen { worker, lease }, Answer::Yes(yes)) => {
+                let current = self.is_current(*worker, lease);
+                if current {
+                    self.change_run(lease.job, |run| run.error_seen = true);
+                }
+                same("error seen", *yes, current)
+            }
+            (Call::Checkpoint { worker, lease, key, value }, Answer::Yes(yes)) => {
+                let current = self.is_current(*worker, lease);
+                if current {
+                    let stage = self.stage_of(&self.jobs[&lease.job]).id;
+                    self.change(lease.job).checkpoints.insert((stage, key.clone()), value.clone());
+                }
+                same("checkpoint", *yes, current)
+            }
+            other => Err(format!("unexpected answer: {other:?}")),
+        }
+    }
+
+    fn change_run(&mut self, id: i64, change: impl FnOnce(&mut super::Running)) {
+        if let Place::Running(run) = &mut self.change(id).place {
+            change(run);
+        }
+    }
+
+    fn reaped(&mut self, lost: Option<i64>) -> Verdict {
+        let expired = |w: &Worker| !w.ended && w.lease_until < self.now;
+        match lost {
+            Some(id) if self.workers.get(&id).is_some_and(expired) => {
+                self.worker_ends(id);
+                Ok(())
+            }
+            Some(id) => Err(format!("worker {id} is reaped with a good lease")),
+            None => same("an expired worker", self.workers.values().any(expired), false),
+        }
+    }
+
+    fn worker_ends(&mut self, id: i64) {
+        self.workers.entry(id).and_modify(|w| w.ended = true);
+        let held = |j: &&super::Job| j.running().is_some_and(|r| r.worker == id);
+        let held: Vec<i64> = self.jobs.values().filter(held).map(|j| j.id).collect();
+        held.into_iter().for_each(|job| self.interrupt(job));
+    }
+}

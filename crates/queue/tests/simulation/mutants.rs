@@ -1,0 +1,197 @@
+//! Rules broken on purpose.
+
+use crate::run::{numbers, run};
+use db::Rewrite;
+
+pub struct Mutant {
+    pub name: &'static str,
+    pub rewrites: Vec<Rewrite>,
+}
+
+pub struct Found {
+    pub seed: u64,
+    pub why: String,
+}
+
+/// Seeds that a mutant may survive before it counts as not noticed.
+const SEEDS_MAX: u64 = 100;
+
+pub fn seeds_to_find(mutant: &Mutant, steps: usize) -> Option<Found> {
+    (0..SEEDS_MAX).find_map(|seed| {
+        let failed = run(&numbers(seed, steps), &mutant.rewrites, |_, _, _| {}).err()?;
+        Some(Found { seed, why: failed.why })
+    })
+}
+
+fn mutant(name: &'static str, changes: &[(&'static str, &'static str, &'static str)]) -> Mutant {
+    let rewrite = |(statement, find, replace): &(&'static str, &'static str, &'static str)| {
+        Rewrite { statement, find, replace }
+    };
+    Mutant { name, rewrites: changes.iter().map(rewrite).collect() }
+}
+
+/// Each names what it breaks, and changes the text of one statement or two.
+pub fn all() -> Vec<Mutant> {
+    let mut all = of_running();
+    all.extend(of_waiting());
+    all.extend(of_records());
+    all
+}
+
+fn of_running() -> Vec<Mutant> {
+    vec![
+        mutant(
+            "fencing of finish dropped",
+            &[(
+                "sql/release_finished",
+                "token = ?5 and worker = ?1",
+                "?5 > 0 and ?1 > 0 and worker is not null",
+            )],
+        ),
+        mutant(
+            "fencing of outcomes dropped",
+            &[(
+                "sql/find_run",
+                "s.token = ?3 and s.worker = ?4",
+                "?3 > 0 and ?4 > 0 and s.worker is not null",
+            )],
+        ),
+        mutant("fencing of start dropped", &[("sql/start_runs", "token = ?5", "?5 > 0")]),
+        mutant(
+            "exclusion dropped",
+            &[
+                (
+                    "sql/take_locks",
+                    "set\n  stage = excluded.stage",
+                    "set\n  id = excluded.id, stage = excluded.stage",
+                ),
+                (
+                    "sql/take_locks",
+                    "where started.id = excluded.id and started.worker is null",
+                    "where true",
+                ),
+            ],
+        ),
+        mutant("started jobs taken over", &[("sql/idle_claims", "started_at is null", "1 = 1")]),
+        mutant(
+            "lost workers kept",
+            &[("sql/expired_worker", "lease_until < ?1", "lease_until < ?1 - 60000000")],
+        ),
+        mutant("lock kept by failed jobs", &[("sql/release_lock", "id = ?2", "id = -?2")]),
+        mutant(
+            "request to stop forgotten",
+            &[("sql/request_cancel", "cancel_by = ?3", "cancel_by = null")],
+        ),
+        mutant(
+            "budget not released",
+            &[("sql/free_reservations", "where job = ?1", "where job = -?1")],
+        ),
+        mutant(
+            "breaker never closes",
+            &[("sql/close_breaker", "opened_at = null", "opened_at = opened_at")],
+        ),
+        mutant(
+            "probes at any time",
+            &[("sql/probe_over", "next_probe = ?2 +", "next_probe = ?2 + 0 *")],
+        ),
+    ]
+}
+
+fn of_waiting() -> Vec<Mutant> {
+    vec![
+        mutant("promotion dropped", &[("sql/promote", "set state = 0", "set state = 1")]),
+        mutant("line ignored", &[("sql/ahead_in_line", "state in (0, 1)", "state = 9")]),
+        mutant("hold ignored", &[("sql/held_names", "from holds", "from holds where false")]),
+        mutant(
+            "pause of a stage ignored",
+            &[("sql/claim_context", "kind = 'stage' and id = ?2", "kind = 'stage' and id = -?2")],
+        ),
+        mutant(
+            "pause of everything ignored",
+            &[("sql/claim_context", "kind = 'all'", "kind = 'nothing'")],
+        ),
+        mutant(
+            "due time ignored",
+            &[
+                ("sql/claim_context", "due <= ?4", "due <= ?4 + 3000000"),
+                ("sql/due_jobs", "due <= ?2", "due <= ?2 + 3000000"),
+            ],
+        ),
+        mutant(
+            "due jobs not woken",
+            &[("sql/claim_context", "due <= ?4", "due <= ?4 and state = 9")],
+        ),
+        mutant(
+            "priority order reversed",
+            &[("sql/ready_jobs", "order by priority, due", "order by priority desc, due")],
+        ),
+        mutant("coalescing dropped", &[("sql/insert_waiting", "?7, ?8, 0", "?7, null, 0")]),
+        mutant(
+            "priority of the later add lost",
+            &[("sql/insert_waiting", "min(priority, excluded.priority)", "priority")],
+        ),
+        mutant(
+            "payload of the later add lost",
+            &[("sql/renew_payload", "payload = ?2", "payload = coalesce(payload, ?2)")],
+        ),
+        mutant(
+            "priority changed on the way",
+            &[("sql/insert_moved", "select id, ?2, 0, priority", "select id, ?2, 0, priority + 1")],
+        ),
+    ]
+}
+
+fn of_records() -> Vec<Mutant> {
+    vec![
+        mutant(
+            "count not updated",
+            &[("sql/change_counts", "succeeded + ?4", "succeeded + 0 * ?4")],
+        ),
+        mutant(
+            "merged entries counted",
+            &[("sql/entries_moved", "open = open - ?3", "open = open - 0 * ?3")],
+        ),
+        mutant(
+            "dropped entries not counted",
+            &[("sql/uncount_entries", "cancelled + ?2", "cancelled + 0 * ?2")],
+        ),
+        mutant(
+            "attempt not counted",
+            &[("sql/count_attempt", "attempts = tries.attempts + 1", "attempts = tries.attempts")],
+        ),
+        mutant(
+            "interruption not counted",
+            &[(
+                "sql/count_interruption",
+                "set\n  interruptions = tries.interruptions + 1",
+                "set\n  interruptions = tries.interruptions",
+            )],
+        ),
+        mutant(
+            "requeue not counted",
+            &[("sql/count_requeue", "tries.requeues + 1", "tries.requeues")],
+        ),
+        mutant(
+            "attempts not begun anew",
+            &[("sql/reset_tries", "attempts = 0,", "attempts = attempts,")],
+        ),
+        mutant("overtaken not marked", &[("sql/mark_overtaken", "overtaken = 1", "overtaken = 0")]),
+        mutant(
+            "failures not resolved",
+            &[("sql/resolve_failures", "job <> ?1", "job <> ?1 and job < 0")],
+        ),
+        mutant(
+            "checkpoint not forgotten",
+            &[("sql/forget_checkpoints", "where job = ?1", "where job = -?1")],
+        ),
+        mutant(
+            "moves not in history",
+            &[(
+                "sql/insert_history",
+                "values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                "select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 where ?5 <> 'moved'",
+            )],
+        ),
+        mutant("reports while jobs are open", &[("sql/reporting_batch", "and open = 0", "")]),
+    ]
+}

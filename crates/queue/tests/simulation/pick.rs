@@ -1,0 +1,482 @@
+//! A step from a number: what happens next follows from the number and the state it meets, so any
+//! step can be left out of a history and the rest still makes sense.
+
+use crate::call::{Call, Item, Whose};
+use crate::model::{Job, Model, Place};
+use crate::run::Clients;
+use crate::world::{COLLECTIONS, LOCKS, RESOURCES, SECOND, SUBJECTS, TARGETS, WORKSPACES};
+use queue::rules::batch::Entry;
+use queue::rules::lease::NewWorker;
+use queue::rules::people::pause::Scope;
+use queue::rules::people::retry::Filter;
+use queue::{Amounts, Handover, JobError, Lease, NewJob, Outcome};
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+/// What becomes of the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Answered,
+    /// The process dies before COMMIT.
+    Crashed,
+    /// It is committed, and the answer never arrives.
+    AnswerLost,
+}
+
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// How far the clock moves first.
+    pub clock: i64,
+    pub fate: Fate,
+    pub call: Call,
+}
+
+pub fn step(number: u64, model: &Model, clients: &Clients) -> Step {
+    let mut pick = Pick { rng: SmallRng::seed_from_u64(number), model, clients };
+    let clock = match pick.rng.random_range(0..100) {
+        0..40 => 0,
+        40..80 => pick.rng.random_range(0..2 * SECOND),
+        80..94 => pick.rng.random_range(2..9) * SECOND,
+        94..97 => pick.rng.random_range(9..29) * SECOND,
+        97..99 => pick.rng.random_range(30..400) * SECOND,
+        // Clocks are set back, too.
+        _ => -pick.rng.random_range(0..3 * SECOND),
+    };
+    let fate = match pick.rng.random_range(0..20) {
+        0 => Fate::Crashed,
+        1 => Fate::AnswerLost,
+        _ => Fate::Answered,
+    };
+    Step { clock, fate, call: pick.call() }
+}
+
+struct Pick<'a> {
+    rng: SmallRng,
+    model: &'a Model,
+    clients: &'a Clients,
+}
+
+impl Pick<'_> {
+    fn chance(&mut self, percent: u32) -> bool {
+        self.rng.random_range(0..100) < percent
+    }
+
+    fn one<T: Clone>(&mut self, of: &[T]) -> Option<T> {
+        of.choose(&mut self.rng).cloned()
+    }
+
+    fn name(&mut self, of: &[&str]) -> String {
+        of.choose(&mut self.rng).map(|s| (*s).to_string()).unwrap_or_default()
+    }
+
+    fn call(&mut self) -> Call {
+        if self.clients.workers.len() < 2 || (self.clients.workers.len() < 4 && self.chance(1)) {
+            return self.register();
+        }
+        let call = match self.rng.random_range(0..1000) {
+            0..130 => Some(self.add()),
+            130..145 => Some(self.add_failed()),
+            145..390 => self.claim(),
+            390..420 => self.take_over(),
+            420..450 => self.start(),
+            450..470 => self.small_write(),
+            470..700 => self.settle(),
+            700..735 => self.worker_life(),
+            735..885 => self.person(),
+            _ => Some(self.batch()),
+        };
+        call.unwrap_or_else(|| self.add())
+    }
+
+    fn register(&mut self) -> Call {
+        let mut worker = NewWorker { name: "w".to_string(), ..NewWorker::default() };
+        for workspace in WORKSPACES {
+            if self.chance(70) {
+                worker.workspaces.push(workspace.to_string());
+            }
+        }
+        if self.chance(30) {
+            worker.capacity = self.amounts(3, 6);
+        }
+        Call::Register { worker }
+    }
+
+    fn amounts(&mut self, least: i64, most: i64) -> Amounts {
+        let resource = self.name(&RESOURCES);
+        Amounts::from([(resource, self.rng.random_range(least..=most))])
+    }
+
+    fn pipe(&mut self) -> usize {
+        self.rng.random_range(0..self.model.pipes.len())
+    }
+
+    fn any_stage(&mut self) -> i64 {
+        let pipe = self.pipe();
+        let stages = &self.model.pipes[pipe].stages;
+        stages[self.rng.random_range(0..stages.len())].id
+    }
+
+    /// A stage where something waits, if there is one.
+    fn busy_stage(&mut self) -> i64 {
+        let waits =
+            |j: &&Job| j.waiting().is_some_and(|w| w.due.0 <= self.model.now && w.held.is_none());
+        let stages: Vec<i64> =
+            self.model.jobs.values().filter(waits).map(|j| self.model.stage_of(j).id).collect();
+        match self.one(&stages) {
+            Some(stage) if self.rng.random_range(0..100) < 92 => stage,
+            _ => self.any_stage(),
+        }
+    }
+
+    /// A subject has one lock where subjects coalesce; elsewhere any lock will do.
+    fn subject_and_lock(&mut self, pipe: usize) -> (String, Option<String>) {
+        let index = self.rng.random_range(0..SUBJECTS.len());
+        let lock = match self.model.pipes[pipe].coalesces {
+            true => (index % 2 == 0).then(|| LOCKS[index / 2].to_string()),
+            false => self.chance(70).then(|| self.name(&LOCKS)),
+        };
+        (SUBJECTS[index].to_string(), lock)
+    }
+
+    fn new_job(&mut self, pipe: usize) -> NewJob {
+        let (subject, lock) = self.subject_and_lock(pipe);
+        let mut job = NewJob { subject, lock, ..NewJob::default() };
+        if self.chance(50) {
+            job.payload = Some(vec![self.rng.random_range(0..250)]);
+        }
+        if self.chance(40) {
+            job.priority = Some(self.rng.random_range(45..55));
+        }
+        if self.chance(1) {
+            job.priority = Some(100);
+        }
+        if self.chance(25) {
+            job.due = Some(self.model.now + self.rng.random_range(-2..6) * SECOND);
+        }
+        if self.chance(25) {
+            job.collection = Some(self.name(&COLLECTIONS));
+        }
+        if self.chance(30) {
+            job.targets.push(self.name(&TARGETS));
+        }
+        if self.chance(12) {
+            job.workspace = Some(self.name(&WORKSPACES));
+        }
+        if self.chance(20) {
+            job.needs = self.amounts(1, 4);
+        }
+        if self.chance(20) {
+            job.batch = self.open_batch(pipe);
+        }
+        job
+    }
+
+    /// A batch that takes jobs.
+    fn open_batch(&mut self, pipe: usize) -> Option<i64> {
+        use queue::BatchState::{Pending, Processing};
+        let open =
+            |b: &crate::model::Batch| b.pipe == pipe && matches!(b.state, Pending | Processing);
+        let open: Vec<i64> =
+            self.model.batches.iter().filter(|(_, b)| open(b)).map(|(id, _)| *id).collect();
+        self.one(&open)
+    }
+
+    fn add(&mut self) -> Call {
+        let pipeline = self.pipe();
+        let count = if self.chance(30) { self.rng.random_range(2..5) } else { 1 };
+        Call::Add { pipeline, jobs: (0..count).map(|_| self.new_job(pipeline)).collect() }
+    }
+
+    fn add_failed(&mut self) -> Call {
+        let pipeline = self.pipe();
+        let mut job = self.new_job(pipeline);
+        job.priority = None;
+        Call::AddFailed { pipeline, job }
+    }
+
+    fn worker(&mut self) -> Option<i64> {
+        let workers = self.clients.workers.clone();
+        let alive: Vec<i64> =
+            workers.iter().copied().filter(|w| !self.model.workers[w].ended).collect();
+        if self.chance(3) { self.one(&workers) } else { self.one(&alive) }
+    }
+
+    fn claim(&mut self) -> Option<Call> {
+        let limit =
+            if self.chance(60) { self.rng.random_range(1..3) } else { self.rng.random_range(3..7) };
+        let start = if self.chance(65) { limit } else { self.rng.random_range(0..=limit) };
+        Some(Call::Claim { worker: self.worker()?, stage: self.busy_stage(), limit, start })
+    }
+
+    fn take_over(&mut self) -> Option<Call> {
+        let idle = |j: &&Job| j.running().is_some_and(|r| !r.started);
+        let stages: Vec<i64> =
+            self.model.jobs.values().filter(idle).map(|j| self.model.stage_of(j).id).collect();
+        let stage = self.one(&stages)?;
+        Some(Call::TakeOver { worker: self.worker()?, stage, limit: self.rng.random_range(1..4) })
+    }
+
+    /// A worker and some of the leases it was given: mostly live ones, but also old ones.
+    fn leases(&mut self, most: usize) -> Option<(i64, Vec<Lease>)> {
+        let all = &self.clients.leases;
+        let live: Vec<&(i64, Lease)> =
+            all.iter().filter(|(w, l)| self.model.is_current(*w, l)).collect();
+        let old = self.rng.random_range(0..100) < 12;
+        let (worker, first) = match (live.is_empty() || old, all.is_empty()) {
+            (_, true) => return None,
+            (true, _) => all.choose(&mut self.rng)?.clone(),
+            (false, _) => (*live.choose(&mut self.rng)?).clone(),
+        };
+        let mine: Vec<Lease> =
+            all.iter().filter(|(w, _)| *w == worker).map(|(_, l)| l.clone()).collect();
+        let mut chosen = vec![first];
+        while chosen.len() < most && self.chance(45) {
+            chosen.push(self.one(&mine)?);
+        }
+        Some((worker, chosen))
+    }
+
+    fn start(&mut self) -> Option<Call> {
+        let (worker, leases) = self.leases(3)?;
+        Some(Call::Start { worker, leases })
+    }
+
+    fn small_write(&mut self) -> Option<Call> {
+        let (worker, leases) = self.leases(1)?;
+        let lease = leases.into_iter().next()?;
+        Some(match self.rng.random_range(0..4) {
+            0 => Call::Progress { worker, lease },
+            1 => Call::ErrorSeen { worker, lease },
+            _ => {
+                let (key, value) =
+                    (self.name(&["x", "y"]), self.rng.random_range(0..99).to_string());
+                Call::Checkpoint { worker, lease, key, value }
+            }
+        })
+    }
+
+    fn settle(&mut self) -> Option<Call> {
+        let (worker, leases) = self.leases(4)?;
+        let items = leases.into_iter().map(|lease| {
+            let recorded = self.chance(12).then(|| self.rng.random_range(0..100) < 80);
+            Item { outcome: self.outcome(&lease), lease, recorded }
+        });
+        Some(Call::Settle { worker, items: items.collect() })
+    }
+
+    fn outcome(&mut self, lease: &Lease) -> Outcome {
+        match self.rng.random_range(0..100) {
+            0..36 => Outcome::Success(self.handover()),
+            36..40 => Outcome::Skip("unchanged".to_string()),
+            40..47 => {
+                let due = self.model.now + self.rng.random_range(-1..5) * SECOND;
+                Outcome::Wait { due, why: "no space".to_string() }
+            }
+            47..77 => {
+                let error = JobError::new("down", "no answer");
+                let error = if self.chance(75) { error.at(self.name(&TARGETS)) } else { error };
+                Outcome::Transient(error)
+            }
+            77..85 => Outcome::Permanent(JobError::new("broken", "it is broken")),
+            85..90 => {
+                let others: Vec<&str> =
+                    LOCKS.iter().copied().filter(|l| *l != lease.lock).collect();
+                Outcome::Relock(self.name(&others))
+            }
+            90..97 => Outcome::Interrupted("shutdown".to_string()),
+            _ => Outcome::Cancelled,
+        }
+    }
+
+    fn handover(&mut self) -> Handover {
+        let mut handover = Handover::default();
+        if self.chance(15) {
+            handover.priority = Some(self.rng.random_range(40..60));
+        }
+        if self.chance(15) {
+            handover.targets =
+                Some(if self.chance(50) { vec![self.name(&TARGETS)] } else { Vec::new() });
+        }
+        if self.chance(10) {
+            handover.needs = Some(self.amounts(1, 4));
+        }
+        if self.chance(5) {
+            handover.workspace = Some(self.name(&WORKSPACES));
+        }
+        handover
+    }
+
+    fn worker_life(&mut self) -> Option<Call> {
+        Some(match self.rng.random_range(0..10) {
+            0..4 => Call::Renew { worker: self.worker()? },
+            4..9 => Call::Reap,
+            _ => Call::Deregister { worker: self.worker()? },
+        })
+    }
+
+    fn job(&mut self, wanted: impl Fn(&Job) -> bool) -> Option<i64> {
+        let fit: Vec<i64> = self.model.jobs.values().filter(|j| wanted(j)).map(|j| j.id).collect();
+        let all: Vec<i64> = self.model.jobs.keys().copied().collect();
+        if fit.is_empty() || self.chance(5) { self.one(&all) } else { self.one(&fit) }
+    }
+
+    fn whose(&mut self) -> Whose {
+        let batches: Vec<i64> = self.model.batches.keys().copied().collect();
+        match self.one(&batches) {
+            Some(id) if self.chance(40) => Whose::Batch(id),
+            _ => Whose::Collection(self.name(&COLLECTIONS)),
+        }
+    }
+
+    fn held_group(&mut self) -> Whose {
+        let held: Vec<Whose> = self.model.holds.iter().cloned().collect();
+        if self.chance(80) { self.one(&held).unwrap_or_else(|| self.whose()) } else { self.whose() }
+    }
+
+    fn person(&mut self) -> Option<Call> {
+        let limit = self.rng.random_range(1..4);
+        let after =
+            if self.chance(70) { 0 } else { self.rng.random_range(0..self.model.newest + 1) };
+        Some(match self.rng.random_range(0..100) {
+            0..8 => {
+                Call::HoldJob { job: self.job(|j| j.waiting().is_some_and(|w| w.held.is_none()))? }
+            }
+            8..18 => Call::ReleaseJob {
+                job: self.job(|j| j.waiting().is_some_and(|w| w.held.is_some()))?,
+            },
+            18..23 => Call::Hold { whose: self.whose() },
+            23..30 => Call::Release { whose: self.held_group() },
+            30..36 => Call::FlipHeld { whose: self.held_group(), after, limit },
+            36..44 => Call::FlipReleased { whose: self.whose(), after, limit },
+            44..46 => Call::KeepHeld { whose: self.whose(), after, limit },
+            46..49 => Call::Pause { scope: self.scope() },
+            49..58 => self.unpause(),
+            58..73 => self.requeue()?,
+            73..81 => self.cancel()?,
+            81..82 => Call::Empty { stage: self.busy_stage(), limit },
+            82..88 => self.retry(after),
+            88..91 => Call::Seen { job: self.job(|j| j.failed().is_some())? },
+            91..96 => {
+                let total = self.chance(75).then(|| self.rng.random_range(2..9));
+                Call::SetTotal { resource: self.name(&RESOURCES), total }
+            }
+            _ => self.set(),
+        })
+    }
+
+    fn scope(&mut self) -> Scope {
+        let pipe = self.pipe();
+        match self.rng.random_range(0..6) {
+            0 => Scope::Everything,
+            1 | 2 => Scope::Pipeline(self.model.pipes[pipe].id),
+            _ => Scope::Stage(self.busy_stage()),
+        }
+    }
+
+    fn unpause(&mut self) -> Call {
+        let paused: Vec<(&str, i64)> = self.model.pauses.iter().copied().collect();
+        let scope = match self.one(&paused) {
+            Some(("all", _)) => Scope::Everything,
+            Some(("pipeline", id)) => Scope::Pipeline(id),
+            Some((_, id)) => Scope::Stage(id),
+            None => self.scope(),
+        };
+        Call::Unpause { scope }
+    }
+
+    fn requeue(&mut self) -> Option<Call> {
+        let back = self.chance(20);
+        let job = self.job(|j| match &j.place {
+            Place::Failed(_) => !back,
+            Place::Waiting(w) => back && w.begun && j.position > 0,
+            _ => false,
+        })?;
+        let stages = &self.model.pipes[self.model.jobs[&job].pipe].stages;
+        let to = (back || self.rng.random_range(0..100) < 50)
+            .then(|| stages[self.rng.random_range(0..stages.len())].name.clone());
+        Some(Call::Requeue { job, to })
+    }
+
+    fn cancel(&mut self) -> Option<Call> {
+        let running = self.chance(40);
+        Some(Call::Cancel {
+            job: self.job(|j| match &j.place {
+                Place::Running(_) => running,
+                Place::Waiting(_) | Place::Failed(_) => !running,
+                Place::Ended(_) => false,
+            })?,
+        })
+    }
+
+    fn retry(&mut self, after: i64) -> Call {
+        let pipe = self.pipe();
+        let mut filter = Filter::default();
+        match self.rng.random_range(0..4) {
+            0 => filter.pipeline = Some(self.model.pipes[pipe].id),
+            1 => filter.stage = Some(self.any_stage()),
+            2 => filter.batch = self.model.batches.keys().next_back().copied(),
+            _ => {}
+        }
+        let dry_run = self.chance(40);
+        Call::Retry { filter, dry_run, after, limit: self.rng.random_range(1..6) }
+    }
+
+    fn set(&mut self) -> Call {
+        let pipe = &self.model.pipes[self.pipe()];
+        let stage = &pipe.stages[self.rng.random_range(0..pipe.stages.len())];
+        let (name, value) = match self.rng.random_range(0..4) {
+            0 => ("max_attempts".to_string(), self.rng.random_range(1..4)),
+            1 => ("max_interruptions".to_string(), self.rng.random_range(0..3)),
+            2 => (format!("needs.{}", self.name(&RESOURCES)), 0),
+            _ => (format!("needs.{}", self.name(&RESOURCES)), self.rng.random_range(1..4)),
+        };
+        Call::Set { pipeline: pipe.name.clone(), stage: stage.name.clone(), name, value }
+    }
+
+    fn batch(&mut self) -> Call {
+        let batches: Vec<i64> = self.model.batches.keys().copied().collect();
+        let Some(mut batch) =
+            self.one(&batches).filter(|_| batches.len() > 1 || self.rng.random_range(0..10) > 0)
+        else {
+            let pipeline = self.pipe();
+            let collection = self.chance(40).then(|| self.name(&COLLECTIONS));
+            let priority = self.chance(40).then(|| self.rng.random_range(30..70));
+            return Call::BatchCreate { pipeline, collection, priority };
+        };
+        let state = self.model.batches[&batch].state;
+        if state == queue::BatchState::Deleted {
+            // Little happens there any more.
+            batch = batches.last().copied().unwrap_or(batch);
+        }
+        let (after, limit) = (0, self.rng.random_range(1..4));
+        match self.rng.random_range(0..100) {
+            0..22 => Call::BatchFill { batch, entries: self.entries(batch) },
+            22..40 => Call::BatchAccept { batch },
+            40..66 => Call::BatchMove { limit },
+            66..80 => Call::Report,
+            80..84 => Call::ReportAgain { batch },
+            84..88 => Call::BatchCancel { batch, after, limit },
+            88..90 => Call::BatchDelete { batch },
+            90..91 => Call::BatchFail { batch },
+            91..94 => {
+                let pipeline = self.pipe();
+                Call::BatchCreate { pipeline, collection: None, priority: None }
+            }
+            94..97 => Call::Hold { whose: Whose::Batch(batch) },
+            _ => Call::Release { whose: Whose::Batch(batch) },
+        }
+    }
+
+    fn entries(&mut self, batch: i64) -> Vec<Entry> {
+        let pipe = self.model.batches[&batch].pipe;
+        let first = self.rng.random_range(0..5);
+        let count = self.rng.random_range(1..4);
+        (first..first + count)
+            .map(|number| {
+                let (subject, lock) = self.subject_and_lock(pipe);
+                Entry { number, subject, lock, payload: None }
+            })
+            .collect()
+    }
+}
