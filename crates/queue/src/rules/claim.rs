@@ -176,7 +176,7 @@ pub(crate) fn enter(
     request: Request<'_>,
 ) -> Result<Option<Context>> {
     const ENTER: Statement = statement!("sql/enter_claims", per engine);
-    const CONTEXT: Statement = statement!("sql/claim_context");
+    const CONTEXT: Statement = statement!("sql/claim_context", per engine);
     if tx.engine() == Engine::Postgres {
         // I9: a pause or a hold waits for claims under way, and claims that follow see it.
         tx.query::<()>(&ENTER, &[])?;

@@ -144,19 +144,20 @@ fn end(
 ) -> Result<()> {
     const END: Statement = statement!("sql/end_worker");
     const LEASES: Statement = statement!("sql/worker_leases");
+    // First, so that a claim under way is waited for and what it got is found here.
+    tx.execute(&END, &db::params![worker, now, ended])?;
     let held: Vec<(i64, String, i64, Option<i64>)> = tx.query(&LEASES, &db::params![worker])?;
     let leases: Vec<Lease> = held
         .into_iter()
         .map(|(job, lock, token, batch)| Lease { job, lock, token, batch, stage: 0, probe: false })
         .collect();
     Counts::lock(tx, leases.iter().filter_map(|l| l.batch))?;
-    tx.execute(&END, &db::params![worker, now, ended])?;
     let mut work = Work::begin(tx, now, catalog, who)?;
-    if work.reservations {
-        crate::rules::budget::release(tx, now, leases.iter().map(|l| l.job))?;
-    }
     for lease in &leases {
         if let Some(run) = running::find(tx, worker, lease)? {
+            if work.reservations {
+                crate::rules::budget::release(tx, now, std::iter::once(lease.job))?;
+            }
             let (pipeline, stage) = catalog.stage(run.stage)?;
             running::interrupt(tx, &mut work, pipeline, stage, lease, &run, why)?;
         }

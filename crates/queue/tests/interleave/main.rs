@@ -57,7 +57,7 @@ fn run(
     let mut random = StdRng::seed_from_u64(seed);
     let count = random.random_range(2..=4);
     let actors: Vec<Vec<actions::Action>> = (0..count)
-        .map(|actor| {
+        .map(|_| {
             let length = random.random_range(1..=3);
             (0..length).map(|_| actions::draw(&scene, &mut random)).collect()
         })

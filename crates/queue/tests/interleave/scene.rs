@@ -108,10 +108,11 @@ impl Scene {
         }
         while lease::reap(tx, now, catalog, None)?.is_some() {}
         while batch::move_entries(tx, now, catalog, 100)? > 0 {}
-        let worker = lease::register(tx, now, &NewWorker::default(), LEASE)?;
-        let mut idle = 0;
+        let worker = lease::register(tx, now, &NewWorker::default(), 1_000_000 * LEASE)?;
+        let (mut idle, mut now) = (0, now);
         while idle < 2 {
-            idle += 1;
+            // Back-offs, waits and the time to the next probe pass.
+            (idle, now) = (idle + 1, now + 1000 * LEASE);
             for pipeline in [self.pipelines.queue, self.pipelines.staged] {
                 for stage in &catalog.pipeline(pipeline)?.stages {
                     let request =

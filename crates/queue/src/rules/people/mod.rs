@@ -100,7 +100,10 @@ pub fn find(tx: &mut Tx<'_>, job: i64) -> Result<Whole> {
             tx.query::<(String,)>(&LOCK, &db::params![job])?.into_iter().map(|r| r.0).collect();
         let found = look(tx, job)?;
         let has = |what: &str| locked.iter().any(|l| l == what);
-        if found.waiting.is_some() == has("waiting") && found.owns == has("started") {
+        if found.waiting.is_some() == has("waiting")
+            && found.owns == has("started")
+            && (found.status() == Status::Failed) == has("failed")
+        {
             return Ok(found);
         }
     }
