@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 //! `accession identify` and `accession formats` as people and programs meet them.
 
 use serde_json::Value;

@@ -43,13 +43,13 @@ impl Work for Ward {
         let first =
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(job.subject.clone());
         let mended = *self.mended.lock().unwrap_or_else(PoisonError::into_inner);
-        if number % 50 == 0 && !mended {
+        if number.is_multiple_of(50) && !mended {
             return Outcome::Permanent(JobError::new(
                 "ink_faded",
                 format!("{} cannot be read; find a better scan", job.subject),
             ));
         }
-        if number % 10 == 0 && first {
+        if number.is_multiple_of(10) && first {
             return Outcome::Transient(JobError::new(
                 "lamp_flickered",
                 "the light went out; trying again helps",

@@ -125,10 +125,10 @@ fn a_file_is_queued_once(w: &World) {
         begun, batch, collection, targets, workspace, needs, blocked_on, why, since from waiting";
     let statement = db::Statement { name: "double", sqlite: double, postgres: double };
     let refused = w.db.write_blocking::<_, db::Error, _>(move |tx| {
-        tx.execute(&statement, &[]).map(|_| ()).or_else(|e| match e {
+        tx.execute(&statement, &[]).map(|_| ()).map_err(|e| match e {
             // PostgreSQL would run a collision again for as long as it is patient.
-            db::Error::Collision(text) => Err(db::Error::Other("refused".to_string(), text)),
-            error => Err(error),
+            db::Error::Collision(text) => db::Error::Other("refused".to_string(), text),
+            error => error,
         })
     });
     assert!(refused.is_err());

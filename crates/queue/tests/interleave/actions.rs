@@ -185,12 +185,18 @@ impl Call {
             }
             Action::Hold(job) => hold::hold_job(tx, now, catalog, ANN, *job)?,
             Action::Release(job) => hold::release_job(tx, now, catalog, ANN, *job)?,
-            Action::Cancel(job) => drop(cancel::cancel(tx, now, catalog, ANN, *job)?),
-            Action::Requeue(job) => drop(requeue::requeue(tx, now, catalog, ANN, *job, None)?),
+            Action::Cancel(job) => {
+                cancel::cancel(tx, now, catalog, ANN, *job)?;
+            }
+            Action::Requeue(job) => {
+                requeue::requeue(tx, now, catalog, ANN, *job, None)?;
+            }
             Action::Pause => pause::pause(tx, now, catalog, ANN, Scope::Everything)?,
             Action::Unpause => pause::unpause(tx, catalog, Scope::Everything)?,
             Action::HoldCollection => hold::hold_group(tx, now, ANN, group)?,
-            Action::FlipHeld => drop(hold::flip_held(tx, now, catalog, ANN, group, 0, 100)?),
+            Action::FlipHeld => {
+                hold::flip_held(tx, now, catalog, ANN, group, 0, 100)?;
+            }
             Action::FlipReleased => {
                 hold::release_group(tx, group)?;
                 hold::flip_released(tx, now, catalog, ANN, group, 0, 100)?;

@@ -284,7 +284,8 @@ impl Pick<'_> {
                     LOCKS.iter().copied().filter(|l| *l != lease.lock).collect();
                 Outcome::Relock(self.name(&others))
             }
-            90..97 => Outcome::Interrupted("shutdown".to_string()),
+            90..95 => Outcome::Interrupted("shutdown".to_string()),
+            95..97 => Outcome::GivenBack,
             _ => Outcome::Cancelled,
         }
     }

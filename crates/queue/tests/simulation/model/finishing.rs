@@ -81,6 +81,10 @@ impl Model {
                 }
             }
             Outcome::Interrupted(_) => self.interrupt(id),
+            Outcome::GivenBack => {
+                self.probe_over(id, false);
+                self.back(id, (self.now, self.now));
+            }
             Outcome::Cancelled => {
                 self.probe_over(id, false);
                 self.end(id, Status::Cancelled);
