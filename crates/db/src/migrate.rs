@@ -42,9 +42,14 @@ const RECORD: Statement = statement!("sql/record_schema");
 /// The caller holds the engine's lock and commits.
 pub(crate) fn run(tx: &mut Tx<'_>, shown: &str, migrations: &[Migration]) -> Result<()> {
     tx.raw("create table if not exists schema_versions (version bigint primary key, name text not null, applied_at bigint not null)")?;
-    if tx.engine() == Engine::Sqlite {
-        tx.raw("create table if not exists counters (name text primary key, value integer not null) without rowid")?;
-    }
+    tx.raw(match tx.engine() {
+        Engine::Sqlite => {
+            "create table if not exists counters (name text primary key, value integer not null) without rowid"
+        }
+        Engine::Postgres => {
+            "create table if not exists commit_marks (id bigint primary key, number bigint not null, at bigint not null) with (fillfactor = 50)"
+        }
+    })?;
     let (newest,): (i64,) = tx.one(&NEWEST, &[])?;
     let known = migrations.last().map_or(0, |m| m.number);
     if newest > known {

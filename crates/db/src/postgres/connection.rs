@@ -19,6 +19,16 @@ const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SE
 
 const OLDEST_VERSION: i32 = 130_000;
 
+/// The server's clock in microseconds.
+const NOW: &str = "cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)";
+
+/// What a transaction leaves behind: whose it is, and which of theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub id: i64,
+    pub number: i64,
+}
+
 pub(crate) struct PostgresConnection {
     client: Client,
     statements: HashMap<&'static str, postgres::Statement>,
@@ -73,42 +83,59 @@ impl PostgresConnection {
 
     /// Opens a transaction and asks for the server's clock in the same round trip.
     pub fn begin(&mut self, read_only: bool) -> Result<Micros> {
-        const NOW: &str = "SELECT cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)";
         let mode = if read_only { "ISOLATION LEVEL REPEATABLE READ READ ONLY" } else { "" };
-        let now = self.simple(&format!("BEGIN {mode}; {NOW}"))?;
+        let now = self.simple(&format!("BEGIN {mode}; SELECT {NOW}"))?;
         now.and_then(|n| n.parse().ok()).ok_or_else(|| {
             Error::Other(self.shown.clone(), "the server's clock could not be read".to_string())
         })
     }
 
-    pub fn commit(&mut self, wakes: Vec<i64>) -> Attempt {
+    /// Ends a transaction that only read.
+    pub fn end_reading(&mut self) -> Attempt {
+        match self.raw("COMMIT") {
+            Ok(()) => Attempt::Committed(Vec::new()),
+            Err(error) => Attempt::Lost(error.to_string()),
+        }
+    }
+
+    /// Commits, leaving `mark` behind by which a commit whose answer is lost can be found again.
+    /// A transaction's own id would not do: ids that never reached the disk before a crash are
+    /// given to other transactions after it.
+    pub fn commit(&mut self, mark: Mark, wakes: Vec<i64>) -> Attempt {
         self.pause_before("commit");
-        // Noted before COMMIT is sent; without it, a lost answer could not be looked up.
-        let transaction = match self.simple("SELECT pg_current_xact_id_if_assigned()") {
-            Ok(transaction) => transaction,
+        let marked = match self.simple(&format!(
+            "INSERT INTO commit_marks (id, number, at) SELECT {}, {}, {NOW} \
+             WHERE pg_current_xact_id_if_assigned() IS NOT NULL \
+             ON CONFLICT (id) DO UPDATE SET number = excluded.number, at = excluded.at RETURNING number",
+            mark.id, mark.number
+        )) {
+            Ok(marked) => marked,
             Err(error) => return Attempt::Lost(error.to_string()),
         };
-        match (self.raw("COMMIT"), transaction) {
+        match (self.raw("COMMIT"), marked) {
             (Ok(()), _) => Attempt::Committed(wakes),
             (Err(Error::Collision(why)), _) => Attempt::Collided(why),
-            (Err(Error::Unavailable(..)), Some(transaction)) => {
-                Attempt::Unknown(transaction, wakes)
-            }
+            (Err(Error::Unavailable(..)), Some(_)) => Attempt::Unknown(mark, wakes),
             // Nothing had been written, so nothing can have been lost.
             (Err(Error::Unavailable(_, why)), None) => Attempt::Lost(why),
             (Err(error), _) => Attempt::Refused(Err(error)),
         }
     }
 
+    /// True if the transaction that left this mark was committed. Waits for one that is still
+    /// under way on the server: it holds the mark's row.
+    pub fn finds(&mut self, mark: Mark) -> Result<bool> {
+        let found = self.simple(&format!(
+            "INSERT INTO commit_marks (id, number, at) VALUES ({}, 0, {NOW}) \
+             ON CONFLICT (id) DO UPDATE SET at = excluded.at RETURNING number",
+            mark.id
+        ))?;
+        Ok(found.is_some_and(|number| number == mark.number.to_string()))
+    }
+
     pub fn roll_back(&mut self) {
         // Fails only with the connection, and then the server rolls back.
         let _ = self.raw("ROLLBACK");
-    }
-
-    pub fn transaction_status(&mut self, transaction: &str) -> Result<Option<String>> {
-        // The id came from the server as digits; nothing else is let through.
-        let digits: String = transaction.chars().filter(char::is_ascii_digit).collect();
-        self.simple(&format!("SELECT pg_xact_status('{digits}'::xid8)"))
     }
 
     /// Runs text and returns the first column of its last row.

@@ -5,6 +5,7 @@ mod connection;
 mod news;
 mod tls;
 
+use connection::Mark;
 pub(crate) use connection::PostgresConnection;
 
 use crate::address::Server;
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 
 /// The advisory lock that migrations run under ("ACCN").
 const MIGRATION_LOCK: i64 = 0x4143_434e;
+/// A mark is looked for within seconds, if at all.
+const MARKS_KEPT: i64 = 86_400_000_000;
 const NAP_SHORTEST: Duration = Duration::from_millis(20);
 const NAP_LONGEST: Duration = Duration::from_secs(1);
 
@@ -49,6 +52,7 @@ impl PostgresEngine {
                 server: server.clone(),
                 options: options.clone(),
                 connection: first.take(),
+                mark: Mark { id: rand::random_range(1..i64::MAX), number: 0 },
                 wakes: wakes.clone(),
                 news: news.clone(),
             };
@@ -95,6 +99,8 @@ fn prepare(
     let now = options.clock.injected().unwrap_or(now);
     migrate::run(&mut Tx::new(Inner::Postgres(&mut connection), now), server.shown(), migrations)?;
     connection.raw("COMMIT")?;
+    // Marks of threads that are long gone.
+    connection.raw(&format!("DELETE FROM commit_marks WHERE at < {}", now - MARKS_KEPT))?;
     Ok(connection)
 }
 
@@ -102,6 +108,8 @@ struct Worker {
     server: Server,
     options: Options,
     connection: Option<PostgresConnection>,
+    /// The last mark of this thread.
+    mark: Mark,
     wakes: Arc<Wakes>,
     news: Arc<News>,
 }
@@ -116,7 +124,7 @@ pub(crate) enum Attempt {
     /// The server went away; nothing was done.
     Lost(String),
     /// COMMIT was sent and the server went away: this transaction may have been committed.
-    Unknown(String, Vec<i64>),
+    Unknown(Mark, Vec<i64>),
 }
 
 impl Worker {
@@ -140,9 +148,9 @@ impl Worker {
                     self.connection = None;
                     Error::Unavailable(self.server.shown().to_string(), why)
                 }
-                Attempt::Unknown(transaction, wakes) => {
+                Attempt::Unknown(mark, wakes) => {
                     self.connection = None;
-                    match self.was_committed(&transaction) {
+                    match self.was_committed(mark) {
                         Ok(true) => return self.committed(operation, &wakes),
                         Ok(false) => Error::Unavailable(
                             self.server.shown().to_string(),
@@ -181,7 +189,11 @@ impl Worker {
         let good = operation.run(&mut tx);
         let (failure, wakes) = (tx.failure, std::mem::take(&mut tx.wakes));
         match (good, failure) {
-            (true, None) => connection.commit(wakes),
+            (true, None) if operation.reads() => connection.end_reading(),
+            (true, None) => {
+                self.mark.number += 1;
+                connection.commit(self.mark, wakes)
+            }
             (_, Some(Failure::Unavailable)) => Attempt::Lost("the connection broke".to_string()),
             (_, Some(Failure::Collision)) => {
                 connection.roll_back();
@@ -208,24 +220,18 @@ impl Worker {
     }
 
     /// Asks the server what became of a transaction whose COMMIT it did not answer.
-    fn was_committed(&mut self, transaction: &str) -> Result<bool> {
+    fn was_committed(&mut self, mark: Mark) -> Result<bool> {
         let asked = Instant::now();
         let mut nap = NAP_SHORTEST;
         loop {
-            let status = self.connected().and_then(|()| match self.connection.as_mut() {
-                Some(connection) => connection.transaction_status(transaction),
+            let found = self.connected().and_then(|()| match self.connection.as_mut() {
+                Some(connection) => connection.finds(mark),
                 None => Err(Error::Closed),
             });
-            match status.as_ref().map(|s| s.as_deref()) {
-                Ok(Some("committed")) => return Ok(true),
-                Ok(Some("aborted")) => return Ok(false),
-                // Still in progress: the old server process has not noticed yet.
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    return Err(Error::UnknownOutcome(format!(
-                        "the server has forgotten transaction {transaction}; look whether what you asked for is there"
-                    )));
-                }
+            match found {
+                Ok(committed) => return Ok(committed),
+                // The old server process has not noticed yet, and holds the mark.
+                Err(Error::Collision(_)) => {}
                 Err(_) => self.connection = None,
             }
             if asked.elapsed() > self.options.patience.max(Duration::from_secs(1)) * 4 {
