@@ -24,6 +24,15 @@ pub(crate) struct PostgresConnection {
     statements: HashMap<&'static str, postgres::Statement>,
     shown: String,
     step: Option<Step>,
+    session: i64,
+    mark: i64,
+}
+
+/// What to look for when the answer to a COMMIT was lost.
+pub(crate) struct Ticket {
+    transaction: String,
+    session: i64,
+    mark: i64,
 }
 
 impl PostgresConnection {
@@ -38,8 +47,14 @@ impl PostgresConnection {
             Error::Other(context, text) => Error::Unavailable(context, text),
             error => error,
         })?;
-        let mut connection =
-            PostgresConnection { client, statements: HashMap::new(), shown, step: None };
+        let mut connection = PostgresConnection {
+            client,
+            statements: HashMap::new(),
+            shown,
+            step: None,
+            session: rand::random(),
+            mark: 0,
+        };
         connection.raw(SETTINGS)?;
         connection.check_version()?;
         Ok(connection)
@@ -81,23 +96,40 @@ impl PostgresConnection {
         })
     }
 
-    pub fn commit(&mut self, wakes: Vec<i64>) -> Attempt {
+    pub fn commit(&mut self, read_only: bool, wakes: Vec<i64>) -> Attempt {
         self.pause_before("commit");
-        // Noted before COMMIT is sent; without it, a lost answer could not be looked up.
-        let transaction = match self.simple("SELECT pg_current_xact_id_if_assigned()") {
-            Ok(transaction) => transaction,
-            Err(error) => return Attempt::Lost(error.to_string()),
+        let signed = if read_only { Ok(None) } else { self.sign() };
+        let ticket = match signed {
+            Ok(ticket) => ticket,
+            Err(Error::Unavailable(_, why)) => return Attempt::Lost(why),
+            Err(Error::Collision(why)) => return Attempt::Collided(why),
+            Err(error) => return Attempt::Refused(Err(error)),
         };
-        match (self.raw("COMMIT"), transaction) {
+        match (self.raw("COMMIT"), ticket) {
             (Ok(()), _) => Attempt::Committed(wakes),
             (Err(Error::Collision(why)), _) => Attempt::Collided(why),
-            (Err(Error::Unavailable(..)), Some(transaction)) => {
-                Attempt::Unknown(transaction, wakes)
-            }
+            (Err(Error::Unavailable(..)), Some(ticket)) => Attempt::Unknown(ticket, wakes),
             // Nothing had been written, so nothing can have been lost.
             (Err(Error::Unavailable(_, why)), None) => Attempt::Lost(why),
             (Err(error), _) => Attempt::Refused(Err(error)),
         }
+    }
+
+    /// Leaves a mark of this transaction in the database, without which a lost answer to COMMIT
+    /// could not be looked up; None if the transaction has written nothing.
+    ///
+    /// The transaction's id alone would not do: a server that crashes before a transaction reaches
+    /// its disk gives the same id to another one afterwards.
+    fn sign(&mut self) -> Result<Option<Ticket>> {
+        self.mark = self.mark.wrapping_add(1);
+        let (session, mark) = (self.session, self.mark);
+        let transaction = self.simple(&format!(
+            "INSERT INTO commit_marks (session, mark, at) SELECT {session}, {mark}, now() \
+             WHERE pg_current_xact_id_if_assigned() IS NOT NULL \
+             ON CONFLICT (session) DO UPDATE SET mark = excluded.mark, at = excluded.at \
+             RETURNING pg_current_xact_id()"
+        ))?;
+        Ok(transaction.map(|transaction| Ticket { transaction, session, mark }))
     }
 
     pub fn roll_back(&mut self) {
@@ -105,10 +137,20 @@ impl PostgresConnection {
         let _ = self.raw("ROLLBACK");
     }
 
-    pub fn transaction_status(&mut self, transaction: &str) -> Result<Option<String>> {
+    /// Whether a transaction was committed; None while it is still under way.
+    pub fn was_committed(&mut self, ticket: &Ticket) -> Result<Option<bool>> {
         // The id came from the server as digits; nothing else is let through.
-        let digits: String = transaction.chars().filter(char::is_ascii_digit).collect();
-        self.simple(&format!("SELECT pg_xact_status('{digits}'::xid8)"))
+        let digits: String = ticket.transaction.chars().filter(char::is_ascii_digit).collect();
+        let status = self.simple(&format!("SELECT pg_xact_status('{digits}'::xid8)"))?;
+        if status.as_deref() == Some("in progress") {
+            // The old server process has not noticed yet.
+            return Ok(None);
+        }
+        let Ticket { session, mark, .. } = ticket;
+        let found = self.simple(&format!(
+            "SELECT 1 FROM commit_marks WHERE session = {session} AND mark = {mark}"
+        ))?;
+        Ok(Some(found.is_some()))
     }
 
     /// Runs text and returns the first column of its last row.

@@ -5,7 +5,7 @@ mod connection;
 mod news;
 mod tls;
 
-pub(crate) use connection::PostgresConnection;
+pub(crate) use connection::{PostgresConnection, Ticket};
 
 use crate::address::Server;
 use crate::error::{Error, Result};
@@ -21,6 +21,10 @@ use std::time::{Duration, Instant};
 
 /// The advisory lock that migrations run under ("ACCN").
 const MIGRATION_LOCK: i64 = 0x4143_434e;
+/// What became of the newest transaction of each session; those of sessions long gone are removed.
+const MARKS: &str = "CREATE TABLE IF NOT EXISTS commit_marks \
+     (session bigint PRIMARY KEY, mark bigint NOT NULL, at timestamptz NOT NULL) WITH (fillfactor = 50); \
+     DELETE FROM commit_marks WHERE at < now() - interval '7 days'";
 const NAP_SHORTEST: Duration = Duration::from_millis(20);
 const NAP_LONGEST: Duration = Duration::from_secs(1);
 
@@ -89,6 +93,7 @@ fn prepare(
         "SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"
     ))?;
     let now = options.clock.injected().unwrap_or(now);
+    connection.raw(MARKS)?;
     migrate::run(&mut Tx::new(Inner::Postgres(&mut connection), now), server.shown(), migrations)?;
     connection.raw("COMMIT")?;
     Ok(connection)
@@ -112,7 +117,7 @@ pub(crate) enum Attempt {
     /// The server went away; nothing was done.
     Lost(String),
     /// COMMIT was sent and the server went away: this transaction may have been committed.
-    Unknown(String, Vec<i64>),
+    Unknown(Ticket, Vec<i64>),
 }
 
 impl Worker {
@@ -136,9 +141,9 @@ impl Worker {
                     self.connection = None;
                     Error::Unavailable(self.server.shown().to_string(), why)
                 }
-                Attempt::Unknown(transaction, wakes) => {
+                Attempt::Unknown(ticket, wakes) => {
                     self.connection = None;
-                    match self.was_committed(&transaction) {
+                    match self.was_committed(&ticket) {
                         Ok(true) => return self.committed(operation, &wakes),
                         Ok(false) => Error::Unavailable(
                             self.server.shown().to_string(),
@@ -177,7 +182,7 @@ impl Worker {
         let good = operation.run(&mut tx);
         let (failure, wakes) = (tx.failure, std::mem::take(&mut tx.wakes));
         match (good, failure) {
-            (true, None) => connection.commit(wakes),
+            (true, None) => connection.commit(operation.reads(), wakes),
             (_, Some(Failure::Unavailable)) => Attempt::Lost("the connection broke".to_string()),
             (_, Some(Failure::Collision)) => {
                 connection.roll_back();
@@ -204,24 +209,17 @@ impl Worker {
     }
 
     /// Asks the server what became of a transaction whose COMMIT it did not answer.
-    fn was_committed(&mut self, transaction: &str) -> Result<bool> {
+    fn was_committed(&mut self, ticket: &Ticket) -> Result<bool> {
         let asked = Instant::now();
         let mut nap = NAP_SHORTEST;
         loop {
-            let status = self.connected().and_then(|()| match self.connection.as_mut() {
-                Some(connection) => connection.transaction_status(transaction),
+            let answer = self.connected().and_then(|()| match self.connection.as_mut() {
+                Some(connection) => connection.was_committed(ticket),
                 None => Err(Error::Closed),
             });
-            match status.as_ref().map(|s| s.as_deref()) {
-                Ok(Some("committed")) => return Ok(true),
-                Ok(Some("aborted")) => return Ok(false),
-                // Still in progress: the old server process has not noticed yet.
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    return Err(Error::UnknownOutcome(format!(
-                        "the server has forgotten transaction {transaction}; look whether what you asked for is there"
-                    )));
-                }
+            match answer {
+                Ok(Some(committed)) => return Ok(committed),
+                Ok(None) => {}
                 Err(_) => self.connection = None,
             }
             if asked.elapsed() > self.options.patience.max(Duration::from_secs(1)) * 4 {
