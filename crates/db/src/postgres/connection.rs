@@ -110,7 +110,9 @@ impl PostgresConnection {
             mark.id, mark.number
         )) {
             Ok(marked) => marked,
-            Err(error) => return Attempt::Lost(error.to_string()),
+            Err(Error::Unavailable(_, why)) => return Attempt::Lost(why),
+            Err(Error::Collision(why)) => return Attempt::Collided(why),
+            Err(error) => return Attempt::Refused(Err(error)),
         };
         match (self.raw("COMMIT"), marked) {
             (Ok(()), _) => Attempt::Committed(wakes),

@@ -7,6 +7,7 @@ use crate::value::Value;
 use rusqlite::{Connection, OpenFlags};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub(crate) struct SqliteConnection {
 
 impl SqliteConnection {
     pub fn open(path: &Path) -> Result<SqliteConnection> {
+        refuse_read_only(path)?;
         let connection = Self::connect(path)?;
         connection.claim_file()?;
         // Every commit reaches the disk before it is answered (I1).
@@ -211,5 +213,15 @@ impl SqliteConnection {
             Error::Constraint(text) => Error::Constraint(format!("{text} in {}", statement.name)),
             error => error,
         }
+    }
+}
+
+/// SQLite would say that it cannot open the file, and not why.
+fn refuse_read_only(path: &Path) -> Result<()> {
+    match std::fs::OpenOptions::new().write(true).open(path).map_err(|e| e.kind()) {
+        Err(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+            Err(Error::ReadOnly(path.display().to_string()))
+        }
+        _ => Ok(()),
     }
 }

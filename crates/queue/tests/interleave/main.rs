@@ -21,17 +21,45 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::{World, invariants};
 
-#[test]
-fn transactions_in_any_order_keep_the_contract() {
+/// A queue whose transactions are stepped, and a connection that watches them.
+fn prepare() -> Option<(World, Arc<Scheduler>, postgres::Client)> {
     let scheduler = Arc::new(Scheduler::default());
     let hook = scheduler.clone();
     let step: db::Step = Arc::new(move |statement| hook.arrive(statement));
     let Some(world) = World::postgres(4, Some(step)) else {
         println!("skipped: ACCESSION_TEST_POSTGRES is not set");
-        return;
+        return None;
     };
     let mut watcher = support::server::connect(world.url());
     scheduler::quick_deadlocks(&mut watcher);
+    Some((world, scheduler, watcher))
+}
+
+/// An owner gives its lock up while the first in line is cancelled, wherever one overtakes the
+/// other: the second in line must not be left to either of them by both.
+#[test]
+fn an_ending_and_a_cancel_in_one_line() {
+    let Some((world, scheduler, mut watcher)) = prepare() else { return };
+    let pipelines = scene::Pipelines::make(&world);
+    for steps in 0..16 {
+        let (scene, first) = Scene::line(&world, &pipelines);
+        let failed = queue::Outcome::Permanent(queue::JobError::new("bad", "bad"));
+        let actors = [vec![actions::Action::Settle(failed)], vec![actions::Action::Cancel(first)]];
+        let mut taken = 0;
+        // The ending takes some steps, then the cancel all it can, then the ending the rest.
+        let mut choose = |ready: &[scheduler::Ready]| {
+            taken += 1;
+            let wanted = usize::from(taken > steps);
+            ready.iter().position(|r| r.0 == wanted).unwrap_or(0)
+        };
+        let (done, trace) = scheduler.run(&world, &scene, &actors, &mut watcher, &mut choose);
+        judge(&world, &scene, &done, &trace, &format!("after {steps} steps"));
+    }
+}
+
+#[test]
+fn transactions_in_any_order_keep_the_contract() {
+    let Some((world, scheduler, mut watcher)) = prepare() else { return };
     let pipelines = scene::Pipelines::make(&world);
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
     let seconds = number("ACCESSION_INTERLEAVE_SECONDS").unwrap_or(15);
@@ -62,15 +90,20 @@ fn run(
             (0..length).map(|_| actions::draw(&scene, &mut random)).collect()
         })
         .collect();
-    let (done, trace) = scheduler.run(world, &scene, &actors, watcher, &mut random);
+    let mut choose = |ready: &[scheduler::Ready]| random.random_range(0..ready.len());
+    let (done, trace) = scheduler.run(world, &scene, &actors, watcher, &mut choose);
+    judge(world, &scene, &done, &trace, &format!("ACCESSION_INTERLEAVE_SEED={seed}"));
+}
+
+fn judge(world: &World, scene: &Scene, done: &[Done], trace: &[String], what: &str) {
     let mut wrong = world.db.write_blocking(invariants::violations).unwrap();
-    wrong.extend(actions::refuted(&done));
+    wrong.extend(actions::refuted(done));
     wrong.extend(scene.drain(world));
     assert!(
         wrong.is_empty(),
-        "ACCESSION_INTERLEAVE_SEED={seed}\n{}\nactions: {}\nschedule:\n{}",
+        "{what}\n{}\nactions: {}\nschedule:\n{}",
         wrong.join("\n"),
-        shown(&done),
+        shown(done),
         trace.join("\n")
     );
 }

@@ -86,6 +86,24 @@ impl Scene {
             .unwrap()
     }
 
+    /// A job in the hands of the first worker, and two in line behind it; the first of these.
+    pub fn line(world: &World, pipelines: &Pipelines) -> (Scene, i64) {
+        let pipelines = *pipelines;
+        world
+            .rule(move |tx, now, catalog| {
+                empty(tx)?;
+                let mut scene = Stage::new(tx, now, catalog, pipelines, 0)?.scene;
+                let pipeline = catalog.pipeline(pipelines.staged)?;
+                let jobs = [new_job("c", None), new_job("c", None), new_job("c", None)];
+                let added = add::add(tx, now, pipeline, "ann", &jobs)?;
+                let (worker, stage) = (scene.workers[0], pipeline.first().id);
+                let request = Request { worker, who: "w", stage, limit: 1, start: 1 };
+                scene.hands[0] = claim::claim(tx, now, catalog, request)?;
+                Ok((scene, added[1].job))
+            })
+            .unwrap()
+    }
+
     /// Works everything that is left to its end: whatever still waits then was forgotten.
     pub fn drain(&self, world: &World) -> Vec<String> {
         world.advance(10_000 * LEASE);

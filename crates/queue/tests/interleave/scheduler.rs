@@ -4,8 +4,6 @@ use crate::actions::{self, Action, Done};
 use crate::scene::Scene;
 use crate::support::World;
 use postgres::Client;
-use rand::Rng;
-use rand::rngs::StdRng;
 use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -14,6 +12,9 @@ thread_local! {
     /// Which actor's transaction the database thread is running.
     static ACTOR: Cell<Option<usize>> = const { Cell::new(None) };
 }
+
+/// An actor that may go on, and the statement it is before.
+pub type Ready = (usize, &'static str);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
@@ -86,7 +87,7 @@ impl Scheduler {
         scene: &Scene,
         actors: &[Vec<Action>],
         watcher: &mut Client,
-        random: &mut StdRng,
+        choose: &mut dyn FnMut(&[Ready]) -> usize,
     ) -> (Vec<Done>, Vec<String>) {
         let count = actors.len();
         *self.state.lock().unwrap() = State {
@@ -108,16 +109,21 @@ impl Scheduler {
                     self.changed.notify_all();
                 });
             }
-            self.schedule(watcher, random, &mut trace);
+            self.schedule(watcher, choose, &mut trace);
         });
         let state = std::mem::take(&mut *self.state.lock().unwrap());
         (state.done, trace)
     }
 
-    fn schedule(&self, watcher: &mut Client, random: &mut StdRng, trace: &mut Vec<String>) {
+    fn schedule(
+        &self,
+        watcher: &mut Client,
+        choose: &mut dyn FnMut(&[Ready]) -> usize,
+        trace: &mut Vec<String>,
+    ) {
         loop {
             let Some(ready) = self.settled(watcher) else { return };
-            let (actor, statement) = ready[random.random_range(0..ready.len())];
+            let (actor, statement) = ready[choose(&ready)];
             let mut state = self.state.lock().unwrap();
             state.step += 1;
             trace.push(format!("  {:3} actor {actor}: {statement}", state.step));
@@ -131,7 +137,7 @@ impl Scheduler {
 
     /// Waits until every actor is before a statement, finished, or waiting for a lock; those before
     /// a statement, or None when all are finished.
-    fn settled(&self, watcher: &mut Client) -> Option<Vec<(usize, &'static str)>> {
+    fn settled(&self, watcher: &mut Client) -> Option<Vec<Ready>> {
         let began = Instant::now();
         loop {
             let state = self.state.lock().unwrap();
@@ -143,7 +149,7 @@ impl Scheduler {
                 .unwrap();
             let (actors, pids) = (state.actors.clone(), state.pids.clone());
             drop(state);
-            let ready: Vec<(usize, &'static str)> = actors
+            let ready: Vec<Ready> = actors
                 .iter()
                 .enumerate()
                 .filter_map(|(i, at)| match at {
