@@ -19,7 +19,7 @@ mod world;
 use std::time::{Duration, Instant};
 
 /// Steps in the history of a seed.
-const STEPS: usize = 160;
+const STEPS: usize = 250;
 
 fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|v| v.parse().unwrap_or_else(|_| panic!("{name} is a number")))

@@ -4,12 +4,12 @@
 use crate::call::{Call, Item, Whose};
 use crate::model::{Job, Model, Place};
 use crate::run::Clients;
-use crate::world::{COLLECTIONS, LOCKS, RESOURCES, SECOND, SUBJECTS, TARGETS, WORKSPACES};
+use crate::world::{COLLECTIONS, LEASE, LOCKS, RESOURCES, SECOND, SUBJECTS, TARGETS, WORKSPACES};
 use queue::rules::batch::Entry;
 use queue::rules::lease::NewWorker;
 use queue::rules::people::pause::Scope;
 use queue::rules::people::retry::Filter;
-use queue::{Amounts, Handover, JobError, Lease, NewJob, Outcome};
+use queue::{Amounts, BatchState, Handover, JobError, Lease, NewJob, Outcome};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -35,11 +35,11 @@ pub struct Step {
 pub fn step(number: u64, model: &Model, clients: &Clients) -> Step {
     let mut pick = Pick { rng: SmallRng::seed_from_u64(number), model, clients };
     let clock = match pick.rng.random_range(0..100) {
-        0..40 => 0,
-        40..80 => pick.rng.random_range(0..2 * SECOND),
-        80..94 => pick.rng.random_range(2..9) * SECOND,
-        94..97 => pick.rng.random_range(9..29) * SECOND,
-        97..99 => pick.rng.random_range(30..400) * SECOND,
+        0..45 => 0,
+        45..88 => pick.rng.random_range(0..SECOND),
+        88..95 => pick.rng.random_range(2..9) * SECOND,
+        95..98 => pick.rng.random_range(9..29) * SECOND,
+        98 => pick.rng.random_range(30..400) * SECOND,
         // Clocks are set back, too.
         _ => -pick.rng.random_range(0..3 * SECOND),
     };
@@ -71,22 +71,32 @@ impl Pick<'_> {
     }
 
     fn call(&mut self) -> Call {
-        if self.clients.workers.len() < 2 || (self.clients.workers.len() < 4 && self.chance(1)) {
+        let good = |w: &&i64| {
+            let worker = &self.model.workers[*w];
+            !worker.ended && worker.lease_until >= self.model.now
+        };
+        let usable: Vec<i64> = self.clients.workers.iter().filter(good).copied().collect();
+        if usable.len() < 2 || (usable.len() < 4 && self.chance(1)) {
             return self.register();
         }
+        let soon = self.model.now + LEASE / 2;
+        let tired = usable.iter().find(|w| self.model.workers[w].lease_until < soon);
+        if let Some(worker) = tired.filter(|_| self.rng.random_range(0..100) < 30) {
+            return Call::Renew { worker: *worker };
+        }
         let call = match self.rng.random_range(0..1000) {
-            0..130 => Some(self.add()),
-            130..145 => Some(self.add_failed()),
-            145..390 => self.claim(),
-            390..420 => self.take_over(),
-            420..450 => self.start(),
-            450..470 => self.small_write(),
-            470..700 => self.settle(),
-            700..735 => self.worker_life(),
-            735..885 => self.person(),
+            0..110 => Some(self.add()),
+            110..120 => Some(self.add_failed()),
+            120..330 => self.claim(),
+            330..355 => self.take_over(),
+            355..390 => self.start(),
+            390..420 => self.small_write(),
+            420..670 => self.settle(),
+            670..700 => self.worker_life(),
+            700..870 => self.person(),
             _ => Some(self.batch()),
         };
-        call.unwrap_or_else(|| self.add())
+        call.or_else(|| self.claim()).unwrap_or_else(|| self.add())
     }
 
     fn register(&mut self) -> Call {
@@ -154,7 +164,7 @@ impl Pick<'_> {
         if self.chance(25) {
             job.due = Some(self.model.now + self.rng.random_range(-2..6) * SECOND);
         }
-        if self.chance(25) {
+        if self.chance(40) {
             job.collection = Some(self.name(&COLLECTIONS));
         }
         if self.chance(30) {
@@ -166,7 +176,7 @@ impl Pick<'_> {
         if self.chance(20) {
             job.needs = self.amounts(1, 4);
         }
-        if self.chance(20) {
+        if self.chance(35) {
             job.batch = self.open_batch(pipe);
         }
         job
@@ -197,9 +207,12 @@ impl Pick<'_> {
 
     fn worker(&mut self) -> Option<i64> {
         let workers = self.clients.workers.clone();
-        let alive: Vec<i64> =
-            workers.iter().copied().filter(|w| !self.model.workers[w].ended).collect();
-        if self.chance(3) { self.one(&workers) } else { self.one(&alive) }
+        let good = |w: &i64| {
+            let worker = &self.model.workers[w];
+            !worker.ended && worker.lease_until >= self.model.now
+        };
+        let alive: Vec<i64> = workers.iter().copied().filter(good).collect();
+        if self.chance(2) { self.one(&workers) } else { self.one(&alive) }
     }
 
     fn claim(&mut self) -> Option<Call> {
@@ -266,14 +279,18 @@ impl Pick<'_> {
     }
 
     fn outcome(&mut self, lease: &Lease) -> Outcome {
+        // Now and then a target is down for a while, whoever asks for it.
+        if self.model.now / (40 * SECOND) % 3 == 1 && self.chance(70) {
+            return Outcome::Transient(JobError::new("down", "no answer").at(TARGETS[0]));
+        }
         match self.rng.random_range(0..100) {
-            0..36 => Outcome::Success(self.handover()),
-            36..40 => Outcome::Skip("unchanged".to_string()),
-            40..47 => {
+            0..44 => Outcome::Success(self.handover()),
+            44..48 => Outcome::Skip("unchanged".to_string()),
+            48..55 => {
                 let due = self.model.now + self.rng.random_range(-1..5) * SECOND;
                 Outcome::Wait { due, why: "no space".to_string() }
             }
-            47..77 => {
+            55..77 => {
                 let error = JobError::new("down", "no answer");
                 let error = if self.chance(75) { error.at(self.name(&TARGETS)) } else { error };
                 Outcome::Transient(error)
@@ -319,7 +336,7 @@ impl Pick<'_> {
     fn job(&mut self, wanted: impl Fn(&Job) -> bool) -> Option<i64> {
         let fit: Vec<i64> = self.model.jobs.values().filter(|j| wanted(j)).map(|j| j.id).collect();
         let all: Vec<i64> = self.model.jobs.keys().copied().collect();
-        if fit.is_empty() || self.chance(5) { self.one(&all) } else { self.one(&fit) }
+        if self.chance(5) { self.one(&all) } else { self.one(&fit) }
     }
 
     fn whose(&mut self) -> Whose {
@@ -437,7 +454,7 @@ impl Pick<'_> {
 
     fn batch(&mut self) -> Call {
         let batches: Vec<i64> = self.model.batches.keys().copied().collect();
-        let Some(mut batch) =
+        let Some(batch) =
             self.one(&batches).filter(|_| batches.len() > 1 || self.rng.random_range(0..10) > 0)
         else {
             let pipeline = self.pipe();
@@ -446,26 +463,34 @@ impl Pick<'_> {
             return Call::BatchCreate { pipeline, collection, priority };
         };
         let state = self.model.batches[&batch].state;
-        if state == queue::BatchState::Deleted {
-            // Little happens there any more.
-            batch = batches.last().copied().unwrap_or(batch);
-        }
         let (after, limit) = (0, self.rng.random_range(1..4));
-        match self.rng.random_range(0..100) {
-            0..22 => Call::BatchFill { batch, entries: self.entries(batch) },
-            22..40 => Call::BatchAccept { batch },
-            40..66 => Call::BatchMove { limit },
-            66..80 => Call::Report,
-            80..84 => Call::ReportAgain { batch },
-            84..88 => Call::BatchCancel { batch, after, limit },
-            88..90 => Call::BatchDelete { batch },
-            90..91 => Call::BatchFail { batch },
-            91..94 => {
+        let roll = self.rng.random_range(0..100);
+        match roll {
+            // Whatever state it is in.
+            0..4 => return Call::BatchCancel { batch, after, limit },
+            4..7 => return Call::BatchDelete { batch },
+            7 => return Call::BatchFail { batch },
+            8..10 => return Call::BatchAccept { batch },
+            10..14 => return Call::Hold { whose: Whose::Batch(batch) },
+            14..20 => return Call::Release { whose: Whose::Batch(batch) },
+            20..23 => return Call::ReportAgain { batch },
+            23..26 => return Call::BatchFill { batch, entries: self.entries(batch) },
+            26..32 => return Call::Report,
+            _ => {}
+        }
+        match state {
+            BatchState::Pending if roll < 75 => {
+                Call::BatchFill { batch, entries: self.entries(batch) }
+            }
+            BatchState::Pending => Call::BatchAccept { batch },
+            BatchState::Processing => Call::BatchMove { limit },
+            BatchState::Failed if roll < 80 => self.retry(0),
+            BatchState::Reporting | BatchState::UpdateReporting if roll < 50 => Call::Report,
+            BatchState::Reporting | BatchState::UpdateReporting => self.retry(0),
+            _ => {
                 let pipeline = self.pipe();
                 Call::BatchCreate { pipeline, collection: None, priority: None }
             }
-            94..97 => Call::Hold { whose: Whose::Batch(batch) },
-            _ => Call::Release { whose: Whose::Batch(batch) },
         }
     }
 

@@ -5,7 +5,7 @@ use queue::rules::pipelines::{self, PipelineSpec};
 use queue::{Catalog, MIGRATIONS, StageSettings};
 
 pub const SECOND: i64 = 1_000_000;
-pub const LEASE: i64 = 30 * SECOND;
+pub const LEASE: i64 = 40 * SECOND;
 pub const START: i64 = 1_000_000 * SECOND;
 
 pub const SUBJECTS: [&str; 5] = ["a", "b", "c", "d", "e"];

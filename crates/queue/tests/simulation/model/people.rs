@@ -85,6 +85,10 @@ impl Model {
             (Call::HoldJob { job }, Answer::Done) => self.set_held(*job, Some(HeldBy::Job)),
             (Call::ReleaseJob { job }, Answer::Done) => self.set_held(*job, None),
             (Call::Hold { whose }, Answer::Done) => {
+                // Held from now on, whether or not their rows are flipped yet.
+                for job in self.members(whose, 0, i64::MAX, false) {
+                    self.set_held(job, None);
+                }
                 self.holds.insert(whose.clone());
                 self.set_batch_held(whose, true);
             }
