@@ -86,7 +86,10 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         cases.push(("skeletons", &ends, files_in(dir)?));
     }
     cases.push(("4 KiB, no match", &ends, make_small(&place.0, args.files, &ends)?));
-    cases.push(("text, whole", &whole, vec![make_text(&place.0, args.text)?]));
+    cases.push(("text, whole", &whole, vec![make_text(&place.0, "large.text", "", args.text)?]));
+    // Many signatures begin like this and go on anywhere, so the whole file has to be read.
+    let xml = make_text(&place.0, "large.xml", "<?xml version=\"1.0\"?>\n", args.text)?;
+    cases.push(("XML, whole", &whole, vec![xml]));
 
     let mut peer = Peer::start(&args.python);
     let mut lines = Vec::new();
@@ -268,13 +271,14 @@ fn make_small(dir: &Path, count: usize, with: &Identifier) -> Result<Vec<PathBuf
     Ok(paths)
 }
 
-fn make_text(dir: &Path, mib: usize) -> Result<PathBuf, Failure> {
+fn make_text(dir: &Path, name: &str, begin: &str, mib: usize) -> Result<PathBuf, Failure> {
     const WORDS: [&str; 16] = [
         "the", "archive", "keeps", "what", "was", "given", "to", "it", "and", "says", "so",
         "record", "deposit", "object", "of", "year",
     ];
-    let path = dir.join("large.text");
+    let path = dir.join(name);
     let mut file = BufWriter::new(File::create(&path)?);
+    file.write_all(begin.as_bytes())?;
     let (mut random, mut written) = (Random(88_172_645_463_325_252), 0);
     while written < mib * 1024 * 1024 {
         let word = WORDS[(random.next() % 16) as usize];

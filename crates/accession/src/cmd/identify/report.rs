@@ -32,9 +32,10 @@ impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Counts { content, extension, unknown, failed } = self;
         let all = content + extension + unknown + failed;
+        let files = if all == 1 { "file" } else { "files" };
         write!(
             f,
-            "{all} files: {content} by content, {extension} by extension only, {unknown} unknown"
+            "{all} {files}: {content} by content, {extension} by extension only, {unknown} unknown"
         )?;
         if *failed > 0 { write!(f, ", {failed} could not be read") } else { Ok(()) }
     }
