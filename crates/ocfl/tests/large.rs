@@ -92,7 +92,7 @@ fn half_a_million_files() {
     let Digesting(length, _) = out.into_inner().unwrap_or_else(|_| panic!("it is flushed"));
     // Each digest twice, each path twice, and little else.
     assert!(length > u64::from(FILES) * 300 && length < u64::from(FILES) * 400, "{length}");
-    let tight = Limits { inventory_memory_bytes_max: 50 << 20, ..Limits::default() };
+    let tight = Limits { inventory_memory_bytes_max: 5 << 20, ..Limits::default() };
     let source = Generated { next: 0, part: 0, line: Vec::new(), at: 0 };
     let refused = Inventory::read(io::BufReader::new(source), &tight);
     assert!(matches!(refused, Err(ocfl::Error::Limit { .. })));
