@@ -47,6 +47,8 @@ pub enum Command {
     Completions(cmd::completions::Args),
     /// Write the manual pages into a directory
     Man(cmd::man::Args),
+    /// Look at places that keep bytes: local directories and S3
+    Store(cmd::store::Args),
 }
 
 impl Command {
@@ -54,6 +56,7 @@ impl Command {
         match self {
             Command::Completions(args) => cmd::completions::run(args),
             Command::Man(args) => cmd::man::run(args, global),
+            Command::Store(args) => cmd::store::run(args, global),
         }
     }
 }
