@@ -182,6 +182,9 @@ impl Store for MemoryStore {
     async fn put(&self, key: &str, body: Body, options: &PutOptions) -> Result<Meta> {
         check_key(key).map_err(|error| error.in_store(self.url()))?;
         self.check_condition(&self.lock(), key, &options.condition)?;
+        if options.storage_class.is_some() && !self.capabilities.storage_classes {
+            return Err(self.error(ErrorKind::Unsupported, key, "no storage classes"));
+        }
         let mut content = BytesMut::new();
         let mut body = body.into_stream();
         while let Some(chunk) = body.try_next().await.map_err(|e| e.in_store(self.url()))? {

@@ -33,7 +33,7 @@ pub struct PutOptions {
     pub condition: Condition,
     /// The digest the content must have; with another one the put fails and leaves nothing.
     pub sha256: Option<Sha256Digest>,
-    /// How to keep it; `None` for the store's default.
+    /// How to keep it; `None` for the store's default. Stores without classes refuse any.
     pub storage_class: Option<StorageClass>,
     /// Take up an unfinished put of the same key where there is one, and leave this one to be
     /// taken up when it fails. Parts that are already there are compared by digest, not sent.

@@ -25,6 +25,10 @@ pub(super) async fn put(
     body: Body,
     options: &PutOptions,
 ) -> Result<Meta> {
+    if options.storage_class.is_some() {
+        let detail = "a local directory has no storage classes";
+        return Err(Error::new(ErrorKind::Unsupported, key, detail));
+    }
     let replace = match &options.condition {
         Condition::Always => true,
         Condition::IfAbsent => false,

@@ -3,7 +3,7 @@
 use super::Shared;
 use super::root::{os_error, split};
 use super::walk::Walker;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::meta::Kind;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
@@ -48,6 +48,11 @@ pub(super) fn delete_all(shared: &Shared, prefix: &str) -> Result<u64> {
         let at = shared.root.open_directory(parent).map_err(|errno| os_error(&entry.key, errno))?;
         match rustix::fs::unlinkat(&at, name, AtFlags::empty()) {
             Ok(()) => deleted += 1,
+            // What is shown with replacement characters has another name, which is no key.
+            Err(Errno::NOENT) if entry.kind == Kind::Other => {
+                let detail = "its name is not UTF-8";
+                return Err(Error::new(ErrorKind::NotPlain, &entry.key, detail));
+            }
             Err(Errno::NOENT) => {}
             Err(errno) => return Err(os_error(&entry.key, errno)),
         }

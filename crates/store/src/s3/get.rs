@@ -130,7 +130,7 @@ fn served(key: &str, asked: Option<&Range<u64>>, answer: &Answer) -> Result<(Ran
 }
 
 /// Reads `bytes 0-9/100`.
-fn parse_content_range(text: &str) -> Option<(Range<u64>, u64)> {
+pub(super) fn parse_content_range(text: &str) -> Option<(Range<u64>, u64)> {
     let (range, size) = text.strip_prefix("bytes ")?.split_once('/')?;
     let (first, last) = range.split_once('-')?;
     let (first, last, size) = (first.parse().ok()?, last.parse::<u64>().ok()?, size.parse().ok()?);

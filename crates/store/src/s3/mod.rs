@@ -189,3 +189,6 @@ impl Store for S3Store {
         self.here(multipart::abort(&self.client, key, &unfinished.id).await)
     }
 }
+
+#[cfg(test)]
+mod fuzz;

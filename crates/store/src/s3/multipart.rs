@@ -3,6 +3,7 @@
 use super::answer::{META_PART_BYTES, META_PUT, META_SHA256, base64, parse_checksum, text};
 use super::client::{Client, Failure, Request};
 use super::parts::{PARTS_MAX, digest_of_parts, part_bytes};
+use super::probe::{Support, must_refuse};
 use super::put::{Pieces, blocking, check_announced, condition, hash, new_token};
 use super::{get, xml};
 use crate::digest::{Digest, Sha256Digest, Sha256Hasher};
@@ -66,7 +67,7 @@ pub(super) async fn put(
     };
     let mut upload = match taken_up {
         Some(upload) => upload,
-        None => begin(client, key, Some(base), options).await?,
+        None => begin(client, key, base, options).await?,
     };
     let sent = send_parts(&upload, base, first, pieces, options).await;
     let finished = match sent {
@@ -87,17 +88,15 @@ pub(super) async fn put(
 pub(super) async fn begin(
     client: &Arc<Client>,
     key: &str,
-    base: Option<u64>,
+    base: u64,
     options: &PutOptions,
 ) -> Result<Upload> {
     let token = new_token();
     let mut request = Request::new(Method::POST, key)
         .query("uploads", "")
         .header(META_PUT, &token)
+        .header(META_PART_BYTES, base)
         .header("x-amz-checksum-algorithm", "SHA256");
-    if let Some(base) = base {
-        request = request.header(META_PART_BYTES, base);
-    }
     // An upload that is taken up later cannot be told another digest than the first one.
     if let (Some(digest), false) = (options.sha256, options.resume) {
         request = request.header(META_SHA256, digest);
@@ -226,7 +225,7 @@ async fn complete(
 ) -> Result<Meta> {
     let client = upload.client.clone();
     let expected = digest_of_parts(parts.values().filter_map(|part| part.sha256));
-    let request = complete_request(upload, parts, size, when);
+    let request = condition(completing(&upload.key, &upload.id, parts, size), when);
     let mut tries = 1;
     loop {
         let failure = match client.document(&request).await {
@@ -257,12 +256,7 @@ async fn complete(
     Ok(meta)
 }
 
-fn complete_request(
-    upload: &Upload,
-    parts: &BTreeMap<u64, Part>,
-    size: u64,
-    when: &Condition,
-) -> Request {
+fn completing(key: &str, id: &str, parts: &BTreeMap<u64, Part>, size: u64) -> Request {
     let mut document = String::from("<CompleteMultipartUpload>");
     for (number, part) in parts {
         document.push_str("<Part>");
@@ -275,11 +269,10 @@ fn complete_request(
     }
     document.push_str("</CompleteMultipartUpload>");
     let digest = Sha256Digest::of(document.as_bytes());
-    let request = Request::new(Method::POST, &upload.key)
-        .query("uploadId", &upload.id)
+    Request::new(Method::POST, key)
+        .query("uploadId", id)
         .header("x-amz-mp-object-size", size)
-        .body(document.into(), digest);
-    condition(request, when)
+        .body(document.into(), digest)
 }
 
 /// Whether the answer says that the upload is complete: a success may still hold an error, since
@@ -339,10 +332,13 @@ pub(super) async fn copy(
     to: &str,
     source: &Meta,
 ) -> Result<Meta> {
-    let options =
-        PutOptions { storage_class: source.storage_class.clone(), ..PutOptions::default() };
-    let mut upload = begin(client, to, None, &options).await?;
+    let options = PutOptions {
+        storage_class: source.storage_class.clone(),
+        sha256: source.digest.and_then(|digest| digest.whole()),
+        ..PutOptions::default()
+    };
     let step = client.config.copy_bytes_max.max(1);
+    let mut upload = begin(client, to, step, &options).await?;
     let ranges = (0..source.size.div_ceil(step))
         .map(|index| (index + 1, index * step..source.size.min((index + 1) * step)));
     let upload_ref = &upload;
@@ -394,6 +390,37 @@ async fn copy_part(
     let sha256 = answer.text_of("ChecksumSHA256").and_then(parse_checksum);
     let sha256 = sha256.and_then(|digest| digest.whole());
     Ok((number, Part { etag: etag.to_owned(), sha256, size: range.end - range.start }))
+}
+
+/// Whether completing an upload fails where there is an object, when it was asked to.
+pub(super) async fn refuses_if_present(client: &Client, key: &str) -> Result<Support> {
+    let begin = Request::new(Method::POST, key)
+        .query("uploads", "")
+        .header("x-amz-checksum-algorithm", "SHA256");
+    let document = client.document(&begin).await?;
+    let answer = xml::parse(&document).unwrap_or_default();
+    let Some(id) = answer.text_of("UploadId") else { return Ok(Support::Unknown) };
+    let content = Bytes::from_static(b"part");
+    let digest = Sha256Digest::of(&content);
+    let part = Request::new(Method::PUT, key)
+        .query("partNumber", 1)
+        .query("uploadId", id)
+        .header("x-amz-checksum-sha256", base64(digest))
+        .body(content, digest);
+    let etag = client
+        .send(&part)
+        .await
+        .map(|sent| text(sent.headers(), "etag").unwrap_or_default().to_owned());
+    let support = match etag {
+        Ok(etag) => {
+            let parts = BTreeMap::from([(1, Part { etag, sha256: Some(digest), size: 4 })]);
+            let request = completing(key, id, &parts, 4);
+            must_refuse(client.document(&condition(request, &Condition::IfAbsent)).await)
+        }
+        Err(_) => Support::Unknown,
+    };
+    abort(client, key, id).await?;
+    Ok(support)
 }
 
 /// The parts of an upload that the store has, by number.

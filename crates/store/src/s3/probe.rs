@@ -1,7 +1,7 @@
 //! Finding out what a store supports by trying it on an object of our own.
 
 use super::answer::{base64, text};
-use super::client::{Client, Failure, Request, Success};
+use super::client::{Client, Failure, Request};
 use super::put::{condition, new_token};
 use super::{cold, multipart, remove};
 use crate::digest::Sha256Digest;
@@ -118,6 +118,10 @@ async fn try_out(client: &Client, key: &str, support: &mut S3Support) -> Result<
 
     let again = condition(put(key, "2"), &Condition::IfAbsent);
     support.put_if_absent = must_refuse(client.send(&again).await);
+    // Some stores keep the condition for objects in one piece, and forget it for those in parts.
+    if support.put_if_absent == Support::Yes {
+        support.put_if_absent = multipart::refuses_if_present(client, key).await?;
+    }
     let other = Condition::IfMatch("\"00000000000000000000000000000000\"".into());
     support.put_if_match = must_refuse(client.send(&condition(put(key, "3"), &other)).await);
     // A store that refuses every condition has not understood this one.
@@ -154,7 +158,7 @@ fn put(key: &str, content: &'static str) -> Request {
         .body(Bytes::from_static(content.as_bytes()), digest)
 }
 
-fn must_refuse(sent: Result<Success, Failure>) -> Support {
+pub(super) fn must_refuse<T>(sent: Result<T, Failure>) -> Support {
     match sent {
         Ok(_) => Support::No,
         Err(failure) => match failure.error.kind() {

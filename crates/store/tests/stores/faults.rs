@@ -162,7 +162,7 @@ async fn a_shorter_answer_that_looks_whole_is_an_error() {
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_taken_up_where_it_did() {
-    let t = setup().await;
+    let t = setup_with(|config| config.stall = Duration::from_secs(2)).await;
     let content = noise(23 * MIB as usize, 2);
     t.put("k", &content).await.unwrap();
     let cut = [
@@ -207,7 +207,8 @@ async fn an_object_that_is_replaced_while_it_is_read_is_not_mixed() {
 
 #[tokio::test]
 async fn a_server_that_hangs_is_given_up_on() {
-    let t = setup_with(|config| config.answer = Duration::from_millis(300)).await;
+    let short = Duration::from_secs(2);
+    let t = setup_with(|config| (config.answer, config.stall) = (short, short)).await;
     let content = noise(100_000, 2);
     t.fault(Method::PUT, "where/k", Fault::Stall);
     t.put("k", &content).await.unwrap();
@@ -377,6 +378,13 @@ async fn what_a_server_supports_is_found_out_and_the_probe_leaves_nothing() {
     assert_eq!(full.support().checksums_checked, Support::Yes);
     assert_eq!(full.support().uploads_listed, Support::Yes);
     assert_eq!(full.support().thaw, Support::No);
+
+    // A server that keeps the condition for objects in one piece only.
+    t.fault(Method::POST, "?uploadId", Fault::Status(200, "", None));
+    let half = S3Store::open(t.server.config()).await.unwrap();
+    assert_eq!(half.support().put_if_absent, Support::No);
+    assert_eq!(half.support().put_if_match, Support::Yes);
+    t.finish().await;
 
     // A server that takes conditions and checksums, and does not care.
     let plain = Server::plain().await;

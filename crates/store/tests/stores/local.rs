@@ -105,6 +105,7 @@ async fn special_files_odd_names_and_empty_directories_are_listed_as_such() {
     store.list("", &foreign).await.unwrap_err();
     assert_eq!(store.delete_all("d/empty").await.unwrap(), 0);
     assert!(!dir.path().join("d/empty").exists());
+    assert_eq!(store.delete_all("d").await.unwrap_err().kind(), ErrorKind::NotPlain);
 }
 
 #[tokio::test]

@@ -6,5 +6,6 @@
 mod conformance;
 mod faults;
 mod local;
+mod moto;
 mod server;
 mod suite;

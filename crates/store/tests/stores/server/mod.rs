@@ -60,8 +60,10 @@ impl Server {
             buffer_bytes: 20 * MIB,
             tries_max: 4,
             pause_first: Duration::from_millis(1),
-            stall: Duration::from_millis(400),
-            answer: Duration::from_secs(5),
+            // Long enough for a machine that is busy with other things; tests that want a stall
+            // shorten it.
+            stall: Duration::from_secs(20),
+            answer: Duration::from_secs(60),
             ..S3Config::new("bucket")
         }
     }

@@ -1,0 +1,184 @@
+//! `accession store`: what a place that keeps bytes can do, found out by trying.
+
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use clap::Subcommand;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+use store::{ErrorKind, PutOptions, S3Config, S3Store, Store, Support};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Try out what a store supports, and say so
+    ///
+    /// Puts a small object, reads it back and deletes it. Exits with 0 if that works, with 1 if
+    /// the store can be reached but not written, with 3 if it cannot be reached.
+    #[command(after_help = "Examples:
+  accession store check /srv/objects
+  accession store check 's3://archive/copies?region=eu-central-1'
+  accession store check 's3://archive?endpoint=https://minio.example.org&profile=archive'
+  accession store check --json s3://archive")]
+    Check {
+        /// A directory, `file:///…` or `s3://bucket/prefix`
+        url: String,
+    },
+}
+
+/// What the check found out.
+#[derive(Serialize)]
+struct Report {
+    store: String,
+    writable: bool,
+    /// Why it is not writable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// How long a durable put of a small object took, and reading it back.
+    put_ms: Option<f64>,
+    get_ms: Option<f64>,
+    space_total_bytes: Option<u64>,
+    space_available_bytes: Option<u64>,
+    supports: Vec<Supported>,
+}
+
+#[derive(Serialize)]
+struct Supported {
+    what: &'static str,
+    supported: String,
+    means: &'static str,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    let Command::Check { url } = args.command;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let report = runtime.block_on(check(&url))?;
+    if global.json {
+        output::json(&report)?;
+    } else {
+        print(&report)?;
+    }
+    Ok(if report.writable { Exit::Yes } else { Exit::No })
+}
+
+async fn check(url: &str) -> Result<Report, Failure> {
+    let (store, mut supports): (Arc<dyn Store>, _) = if url.starts_with("s3://") {
+        let config = S3Config::from_url(url).map_err(wrong_url)?;
+        let store = S3Store::open(config).await.map_err(unreachable)?;
+        let supports = of_s3(&store);
+        (Arc::new(store), supports)
+    } else {
+        if url.split_once("://").is_some_and(|(scheme, _)| scheme != "file") {
+            return Err(wrong_url(store::open(url).await.err().unwrap_or_else(|| {
+                store::Error::new(ErrorKind::Unsupported, "", "no such store")
+            })));
+        }
+        (store::open(url).await.map_err(unreachable)?, Vec::new())
+    };
+    if supports.is_empty() {
+        supports = of_capabilities(store.as_ref());
+    }
+    let tried = round_trip(store.as_ref()).await;
+    let space = store.free_space().await.map_err(unreachable)?;
+    Ok(Report {
+        store: store.url().to_owned(),
+        writable: tried.is_ok(),
+        reason: tried.as_ref().err().map(ToString::to_string),
+        put_ms: tried.as_ref().ok().map(|(put, _)| milliseconds(*put)),
+        get_ms: tried.as_ref().ok().map(|(_, get)| milliseconds(*get)),
+        space_total_bytes: space.map(|space| space.total),
+        space_available_bytes: space.map(|space| space.available),
+        supports,
+    })
+}
+
+/// Puts an object, reads it back and deletes it; how long the put and the get took.
+async fn round_trip(store: &dyn Store) -> Result<(Duration, Duration), store::Error> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let key = format!(".accession-check-{}-{}", std::process::id(), now.as_nanos());
+    let began = Instant::now();
+    store.put(&key, key.clone().into_bytes().into(), &PutOptions::default()).await?;
+    let put = began.elapsed();
+    let began = Instant::now();
+    let read = store.get(&key, None).await?.bytes(key.len()).await;
+    let get = began.elapsed();
+    store.delete(&key).await?;
+    match read? {
+        content if content == key.as_bytes() => Ok((put, get)),
+        _ => Err(store::Error::new(ErrorKind::Corrupt, key, "other bytes came back")),
+    }
+}
+
+fn of_s3(store: &S3Store) -> Vec<Supported> {
+    let support = store.support();
+    let row = |what, supported: Support, means| Supported {
+        what,
+        supported: supported.to_string(),
+        means,
+    };
+    vec![
+        row("put-if-absent", support.put_if_absent, "two writers cannot both create an object"),
+        row("put-if-match", support.put_if_match, "a writer cannot replace what it has not seen"),
+        row("checksums-checked", support.checksums_checked, "a put with a wrong SHA-256 fails"),
+        row("checksums-kept", support.checksums_kept, "the SHA-256 can be had without reading"),
+        row("uploads-listed", support.uploads_listed, "unfinished uploads are found and resumed"),
+        row("thaw", support.thaw, "cold objects can be made readable"),
+    ]
+}
+
+fn of_capabilities(store: &dyn Store) -> Vec<Supported> {
+    let can = store.capabilities();
+    let row = |what, supported: bool, means| Supported {
+        what,
+        supported: if supported { "yes" } else { "no" }.to_owned(),
+        means,
+    };
+    vec![
+        row("rename", can.rename, "a file or directory is moved in one step"),
+        row("put-if-absent", can.put_if_absent, "two writers cannot both create an object"),
+        row("put-if-match", can.put_if_match, "a writer cannot replace what it has not seen"),
+        row("checksums-kept", can.digests, "the SHA-256 can be had without reading"),
+        row("batch", can.batch, "many small files are made durable with one flush"),
+        row("thaw", can.storage_classes, "cold objects can be made readable"),
+    ]
+}
+
+fn print(report: &Report) -> Result<(), Failure> {
+    output::line(&format!("store     {}", output::printable(&report.store)))?;
+    match &report.reason {
+        Some(reason) => output::line(&format!("writable  no: {}", output::printable(reason)))?,
+        None => output::line("writable  yes")?,
+    }
+    if let (Some(put), Some(get)) = (report.put_ms, report.get_ms) {
+        output::line(&format!("speed     put {put:.1} ms, get {get:.1} ms (one small object)"))?;
+    }
+    if let (Some(total), Some(left)) = (report.space_total_bytes, report.space_available_bytes) {
+        let (left, total) = (output::size(left), output::size(total));
+        output::line(&format!("space     {left} free of {total}"))?;
+    }
+    output::line("")?;
+    let rows = report
+        .supports
+        .iter()
+        .map(|row| vec![row.what.to_owned(), row.supported.clone(), row.means.to_owned()]);
+    output::table(&["what", "supported", "means"], rows)?;
+    Ok(())
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+fn wrong_url(error: store::Error) -> Failure {
+    Failure::refused("store-url", error.to_string())
+}
+
+fn unreachable(error: store::Error) -> Failure {
+    Failure::unable("store-unreachable", error.to_string())
+}

@@ -1,0 +1,53 @@
+//! `accession store check` as people and scripts meet it.
+
+// Helpers of tests may unwrap like tests.
+#![allow(clippy::unwrap_used)]
+
+use std::process::{Command, Output};
+
+fn check(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_accession"))
+        .args(["store", "check"])
+        .args(arguments)
+        .env_clear()
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_directory_is_tried_and_left_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = check(&["--json", dir.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["writable"], true);
+    assert_eq!(report["supports"][0]["what"], "rename");
+    assert!(report["space_available_bytes"].as_u64().unwrap() > 0);
+    let left: Vec<_> = walk(dir.path());
+    assert!(left.is_empty(), "{left:?}");
+    let people = check(&[&format!("file://{}", dir.path().display())]);
+    assert!(String::from_utf8(people.stdout).unwrap().contains("writable  yes"));
+}
+
+fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(walk(&path)) } else { files.push(path) }
+    }
+    files
+}
+
+#[test]
+fn what_is_wrong_or_not_there_has_its_own_exit_status() {
+    for wrong in ["ftp://x", "s3://", "s3://bucket?colour=red"] {
+        assert_eq!(check(&[wrong]).status.code(), Some(2), "{wrong}");
+    }
+    let absent = check(&["/no/such/directory"]);
+    assert_eq!(absent.status.code(), Some(3));
+    assert!(String::from_utf8(absent.stderr).unwrap().contains("/no/such/directory"));
+    let lonely = check(&["s3://bucket?endpoint=http://127.0.0.1:9"]);
+    assert_eq!(lonely.status.code(), Some(3));
+    assert!(String::from_utf8(lonely.stderr).unwrap().contains("AWS_ACCESS_KEY_ID"));
+}
