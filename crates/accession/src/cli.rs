@@ -55,6 +55,8 @@ pub enum Command {
     Formats(cmd::formats::Args),
     /// OCFL storage roots and objects: look, check, export, purge
     Ocfl(cmd::ocfl::Args),
+    /// Look at places that keep bytes: local directories and S3
+    Store(cmd::store::Args),
     /// See it work: a queue with failures, a hold and a re-add
     Demo(cmd::demo::Args),
     /// Back up and restore the database
@@ -76,6 +78,7 @@ impl Command {
             Command::Identify(args) => cmd::identify::run(args, global),
             Command::Formats(args) => cmd::formats::run(args, global),
             Command::Ocfl(args) => cmd::ocfl::run(args, global),
+            Command::Store(args) => cmd::store::run(args, global),
             Command::Demo(args) => cmd::demo::run(args, global),
             Command::Db(args) => cmd::db::run(args, global),
             Command::Bench(args) => cmd::bench::run(args, global),

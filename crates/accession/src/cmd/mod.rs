@@ -11,3 +11,4 @@ pub mod man;
 pub mod manifest;
 pub mod ocfl;
 pub mod queue;
+pub mod store;
