@@ -86,6 +86,20 @@ impl Breakers {
         }
     }
 
+    fn note(&mut self, name: &str, errors: i64, opened_at: Option<Micros>) {
+        let known = self.targets.entry(name.to_string()).or_insert_with(|| Target {
+            name: name.to_string(),
+            errors,
+            opened_at,
+            next_probe: None,
+            closing: false,
+            probe_wait: PROBE_WAIT_FIRST,
+            probe_job: None,
+            reason: None,
+        });
+        (known.errors, known.opened_at) = (errors, opened_at);
+    }
+
     pub fn due_for_probe(&self, now: Micros) -> Vec<String> {
         let due = |t: &&Target| {
             t.opened_at.is_some()
@@ -127,10 +141,13 @@ pub(crate) fn failed(
     };
     let (errors, opened): (i64, Option<Micros>) =
         tx.one(&COUNT, &db::params![target, PROBE_WAIT_FIRST, &error.message])?;
+    // A success that follows in the same call must know that there is something to forget.
+    let opens = opened.is_none() && errors >= ERRORS_TO_OPEN;
+    work.breakers.note(target, errors, opened.or(opens.then_some(work.now)));
     if opened.is_some() {
         return Ok(Down::Already);
     }
-    if errors < ERRORS_TO_OPEN {
+    if !opens {
         return Ok(Down::No);
     }
     tx.execute(

@@ -148,6 +148,10 @@ fn of_records() -> Vec<Mutant> {
             &[("sql/change_counts", "succeeded + ?4", "succeeded + 0 * ?4")],
         ),
         mutant(
+            "earlier jobs of a batch forgotten",
+            &[("sql/accept_batch", "total = total +", "total =")],
+        ),
+        mutant(
             "merged entries counted",
             &[("sql/entries_moved", "open = open - ?3", "open = open - 0 * ?3")],
         ),

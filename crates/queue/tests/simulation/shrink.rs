@@ -3,23 +3,23 @@
 use crate::run::{Failure, run};
 use db::Rewrite;
 use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
-/// Runs that shrinking may take.
-const RUNS_MAX: usize = 1500;
+/// How long shrinking may take.
+const TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Drops steps as long as what is left still fails.
 pub fn shrink(numbers: &[u64], failure: Failure, rewrites: &[Rewrite]) -> (Vec<u64>, Failure) {
     let mut best = numbers[..failure.steps].to_vec();
     let mut failure = failure;
     let mut size = (best.len() / 2).max(1);
-    let mut runs = 0;
+    let begun = Instant::now();
     loop {
         let mut at = 0;
         let mut dropped = false;
-        while at < best.len() && runs < RUNS_MAX {
+        while at < best.len() && begun.elapsed() < TIME_MAX {
             let mut shorter = best.clone();
             shorter.drain(at..(at + size).min(best.len()));
-            runs += 1;
             match run(&shorter, rewrites, |_, _, _| {}) {
                 Err(found) => {
                     shorter.truncate(found.steps);
@@ -28,7 +28,7 @@ pub fn shrink(numbers: &[u64], failure: Failure, rewrites: &[Rewrite]) -> (Vec<u
                 Ok(_) => at += size,
             }
         }
-        if size == 1 && !dropped || runs >= RUNS_MAX {
+        if size == 1 && !dropped || begun.elapsed() >= TIME_MAX {
             return (best, failure);
         }
         size = (size / 2).max(1);
@@ -38,6 +38,8 @@ pub fn shrink(numbers: &[u64], failure: Failure, rewrites: &[Rewrite]) -> (Vec<u
 /// What a person needs to see of a failing seed.
 pub fn report(seed: u64, numbers: &[u64], failure: Failure, rewrites: &[Rewrite]) -> String {
     let found = format!("seed {seed} fails at step {}: {}", failure.steps, failure.why);
+    // Said first, for those who do not wait for the rest.
+    println!("{found}");
     let (short, failure) = shrink(numbers, failure, rewrites);
     let mut text = format!("{found}\n\nThe shortest history found, {} steps:\n", short.len());
     // The outcome is known; only the telling of the steps is wanted.

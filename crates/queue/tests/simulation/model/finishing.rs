@@ -4,7 +4,6 @@ use super::{Failed, Model, Place, Target, Verdict, Waiting, Worker, same};
 use crate::call::{Answer, Call, Item};
 use crate::world::SECOND;
 use queue::{Outcome, Settled, Status};
-use std::collections::BTreeSet;
 
 const ERRORS_TO_OPEN: i64 = 5;
 const PROBE_WAIT: i64 = 10 * SECOND;
@@ -13,8 +12,6 @@ const PROBE_WAIT_MAX: i64 = 300 * SECOND;
 impl Model {
     pub(super) fn settled(&mut self, worker: i64, items: &[Item], answers: &[Settled]) -> Verdict {
         same("answers", answers.len(), items.len())?;
-        // Targets with errors when the call began: a success says that they are up.
-        let mut known: BTreeSet<String> = self.targets.keys().cloned().collect();
         // Plain successes at the last stage are settled together, before all others.
         let mut expected: Vec<Option<Settled>> = vec![None; items.len()];
         let mut resolving = Vec::new();
@@ -22,7 +19,7 @@ impl Model {
             let plain = item.recorded.is_none()
                 && matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_));
             if plain && self.is_current(worker, &item.lease) && self.is_last(item.lease.job) {
-                self.up(item.lease.job, &mut known);
+                self.up(item.lease.job);
                 self.end(item.lease.job, Status::Succeeded);
                 resolving.push(item.lease.job);
                 *slot = Some(Settled::Now(Status::Succeeded));
@@ -32,7 +29,7 @@ impl Model {
         for (item, slot) in items.iter().zip(&mut expected) {
             if slot.is_none() {
                 *slot = Some(match self.is_current(worker, &item.lease) {
-                    true => Settled::Now(self.finish(item, &mut known)),
+                    true => Settled::Now(self.finish(item)),
                     false => Settled::Stale,
                 });
             }
@@ -46,7 +43,7 @@ impl Model {
         job.position + 1 == self.pipes[job.pipe].stages.len()
     }
 
-    fn finish(&mut self, item: &Item, known: &mut BTreeSet<String>) -> Status {
+    fn finish(&mut self, item: &Item) -> Status {
         let id = item.lease.job;
         if item.recorded == Some(false) {
             return self.permanent(id);
@@ -54,7 +51,7 @@ impl Model {
         let cancel = self.run(id).cancel;
         match &item.outcome {
             Outcome::Success(_) | Outcome::Skip(_) => {
-                self.up(id, known);
+                self.up(id);
                 if self.is_last(id) {
                     self.end(id, Status::Succeeded);
                     self.resolve(id);
@@ -225,13 +222,11 @@ impl Model {
     }
 
     /// One success of a job that needs a target closes its breaker.
-    fn up(&mut self, id: i64, known: &mut BTreeSet<String>) {
+    fn up(&mut self, id: i64) {
         let job = &self.jobs[&id];
         let names: Vec<String> = job.targets.iter().chain(&self.run(id).probe).cloned().collect();
         for name in names {
-            if known.remove(&name) {
-                self.targets.remove(&name);
-            }
+            self.targets.remove(&name);
         }
     }
 
