@@ -280,7 +280,7 @@ fn batches_are_cancelled_and_deleted(w: &World) {
     cancel(w);
     assert_eq!(w.status(job_of(w, "2")), Status::Cancelled);
     assert_eq!((load(w, b).open, load(w, b).cancelled), (1, 3));
-    assert_eq!(a.renew().unwrap()[0].cancel_requested, true);
+    assert!(a.renew().unwrap()[0].cancel_requested);
     a.settle(&running, Outcome::Cancelled);
     assert_eq!(report(w).unwrap().cancelled, 4);
     assert_eq!(state(w, b), BatchState::Failed);

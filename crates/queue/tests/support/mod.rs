@@ -52,7 +52,7 @@ impl World {
         let options =
             Options { clock: clock.clone(), connections, readers: 1, step, ..Options::default() };
         let db = Db::open(&address, queue::MIGRATIONS, &options).unwrap();
-        World { db, clock, address, place: place }
+        World { db, clock, address, place }
     }
 
     /// Runs a test of the suite on SQLite, and looks at the invariants afterwards.
