@@ -185,17 +185,8 @@ impl Call {
             }
             Action::Hold(job) => hold::hold_job(tx, now, catalog, ANN, *job)?,
             Action::Release(job) => hold::release_job(tx, now, catalog, ANN, *job)?,
-<<<<<<< HEAD
-            Action::Cancel(job) => {
-                cancel::cancel(tx, now, catalog, ANN, *job)?;
-            }
-            Action::Requeue(job) => {
-                requeue::requeue(tx, now, catalog, ANN, *job, None)?;
-            }
-=======
             Action::Cancel(job) => drop(cancel::cancel(tx, now, catalog, ANN, *job)?),
             Action::Requeue(job) => _ = requeue::requeue(tx, now, catalog, ANN, *job, None)?,
->>>>>>> conf
             Action::Pause => pause::pause(tx, now, catalog, ANN, Scope::Everything)?,
             Action::Unpause => pause::unpause(tx, catalog, Scope::Everything)?,
             Action::HoldCollection => hold::hold_group(tx, now, ANN, group)?,
