@@ -126,7 +126,9 @@ impl Loop {
                         let wait = found.next.map_or(POLL, |at| {
                             Duration::from_micros(u64::try_from(at - found.now).unwrap_or(0))
                         });
-                        look_at = Instant::now() + wait.clamp(Duration::from_millis(1), POLL);
+                        // Whether the rest has come to its end is worth a closer look.
+                        let most = if self.shared.settings.until_empty { POLL / 40 } else { POLL };
+                        look_at = Instant::now() + wait.clamp(Duration::from_millis(1), most);
                         self.start_buffered(&stage).await?;
                     }
                     Err(Error::LeaseLost(_)) => {

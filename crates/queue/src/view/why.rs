@@ -20,10 +20,12 @@ pub fn why(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, job: i64) -> Result<
         (status, _) => {
             let view = crate::view::show(tx, catalog, job)?;
             let at = view.ended_at.map(show_time).unwrap_or_default();
-            Ok(format!(
-                "it has {status} at {at}{}",
-                view.ended_why.map(|w| format!(": {w}")).unwrap_or_default()
-            ))
+            let did = match (status, &view.ended_by) {
+                (Status::Cancelled, Some(who)) => format!("was cancelled by {who}"),
+                (status, _) => status.to_string(),
+            };
+            let why = view.ended_why.map(|w| format!(": {w}")).unwrap_or_default();
+            Ok(format!("it {did} at {at}{why}"))
         }
     }
 }

@@ -44,8 +44,8 @@ fn of_running() -> Vec<Mutant> {
             "fencing of finish dropped",
             &[(
                 "sql/release_finished",
-                "token = ?5 and worker = ?1",
-                "?5 > 0 and ?1 > 0 and worker is not null",
+                "token = ?4 and worker = ?1",
+                "?4 > 0 and ?1 > 0 and worker is not null",
             )],
         ),
         mutant(
@@ -128,7 +128,11 @@ fn of_waiting() -> Vec<Mutant> {
         mutant("coalescing dropped", &[("sql/insert_waiting", "?7, ?8, 0", "?7, null, 0")]),
         mutant(
             "priority of the later add lost",
-            &[("sql/insert_waiting", "min(priority, excluded.priority)", "priority")],
+            &[(
+                "sql/merge_waiting",
+                "case when ?3 < priority then ?3 else priority end",
+                "priority",
+            )],
         ),
         mutant(
             "payload of the later add lost",

@@ -136,6 +136,39 @@ impl Load {
         Ok(())
     }
 
+    /// Puts everything that waits where a claim does not find it, at the head of the line.
+    pub async fn set_aside(&self, state: queue::State) -> Result<(), Failure> {
+        const ASIDE: Statement = Statement {
+            name: "bench_aside",
+            sqlite: "update waiting set state = $1, priority = 0, due = due + case when $1 = 2 then 3600000000 else 0 end",
+            postgres: "update waiting set state = $1, priority = 0, due = due + case when $1 = 2 then 3600000000 else 0 end",
+        };
+        let done: queue::Result<u64> =
+            self.db.write(move |tx| Ok(tx.execute(&ASIDE, &db::params![state])?)).await;
+        done?;
+        Ok(())
+    }
+
+    /// History of jobs that are long over.
+    pub async fn add_history(&self, rows: u64) -> Result<(), Failure> {
+        const ROWS: Statement = Statement {
+            name: "bench_history",
+            sqlite: "with recursive n (i) as (select $1 union all select i + 1 from n where i + 1 < $2)
+                insert into history (job, id, at, who, event) select -i - 1, i, 0, 'bench', 'succeeded' from n",
+            postgres: "insert into history (job, id, at, who, event) select -i - 1, i, 0, 'bench', 'succeeded' from generate_series($1::bigint, $2::bigint - 1) as n (i)",
+        };
+        let mut from = 0;
+        while from < rows {
+            let to = rows.min(from + 50_000);
+            let (a, b) = (i64::try_from(from).unwrap_or(0), i64::try_from(to).unwrap_or(0));
+            let done: queue::Result<u64> =
+                self.db.write(move |tx| Ok(tx.execute(&ROWS, &db::params![a, b])?)).await;
+            done?;
+            from = to;
+        }
+        Ok(())
+    }
+
     /// How long each of `times` claims of `n` jobs takes.
     pub async fn time_claims(&self, n: usize, times: usize) -> Result<Vec<Duration>, Failure> {
         let catalog: queue::Result<Catalog> = self.db.read(Catalog::load).await;

@@ -106,7 +106,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         rows,
     )?;
     for claim in &claims {
-        output::line(&format!("claim of 500: {} {:.2} ms", claim.what, claim.p50_ms))?;
+        output::line(&format!("claim of 500, {}: p50 {:.2} ms", claim.what, claim.p50_ms))?;
     }
     output::line(&format!(
         "medians of {}, {} jobs; peak memory {}",
@@ -217,20 +217,41 @@ struct ClaimTime {
     p50_ms: f64,
 }
 
+/// What a claim may meet: how many wait, how many stand before them that cannot be claimed, in
+/// which state, and how many rows of history there are.
+struct Scene {
+    what: &'static str,
+    waiting: u64,
+    before: Option<(u64, queue::State)>,
+    history: u64,
+}
+
 async fn claims(args: &Args, scratch: &Path, large: u64) -> Result<Vec<ClaimTime>, Failure> {
+    let small = Scene { what: "10,000 waiting", waiting: 10_000, before: None, history: 0 };
+    let aside = |what, state| Scene { what, before: Some((100_000, state)), ..small };
+    let scenes = [
+        Scene { what: "as many waiting as --large says", waiting: large, ..small },
+        Scene { what: "10,000 waiting and 1,000,000 rows of history", history: 1_000_000, ..small },
+        aside("100,000 parked before them", queue::State::Parked),
+        aside("100,000 held before them", queue::State::Held),
+        aside("100,000 backed off before them", queue::State::Delayed),
+    ];
     let mut times = Vec::new();
-    for waiting in [10_000, large] {
-        let load = Load::open(
-            &Address::sqlite(scratch.join(format!("large-{waiting}.db"))),
-            &Options::default(),
-            args.concurrency,
-        )?;
+    for (index, scene) in std::iter::once(small).chain(scenes).enumerate() {
+        let path = scratch.join(format!("claims-{index}.db"));
+        let load = Load::open(&Address::sqlite(path), &Options::default(), args.concurrency)?;
         load.setup().await?;
-        load.add_bulk(0, waiting, 2000).await?;
+        let before = scene.before.map_or(0, |(count, _)| count);
+        load.add_bulk(0, before, 2000).await?;
+        if let Some((_, state)) = scene.before {
+            load.set_aside(state).await?;
+        }
+        load.add_history(scene.history).await?;
+        load.add_bulk(before, before + scene.waiting, 2000).await?;
         let mut took = load.time_claims(500, 19).await?;
         took.sort_unstable();
-        let p50_ms = took[took.len() / 2].as_secs_f64() * 1000.0;
-        times.push(ClaimTime { what: format!("with {waiting} waiting"), p50_ms });
+        let p50_ms = took.get(took.len() / 2).map_or(0.0, |t| t.as_secs_f64() * 1000.0);
+        times.push(ClaimTime { what: scene.what.to_string(), p50_ms });
     }
     Ok(times)
 }

@@ -12,11 +12,12 @@ const PROBE_WAIT_MAX: i64 = 300 * SECOND;
 impl Model {
     pub(super) fn settled(&mut self, worker: i64, items: &[Item], answers: &[Settled]) -> Verdict {
         same("answers", answers.len(), items.len())?;
-        // Plain successes at the last stage are settled together, before all others.
+        // Plain successes at the last stage (probes are not) are settled together, before all others.
         let mut expected: Vec<Option<Settled>> = vec![None; items.len()];
         let mut resolving = Vec::new();
         for (item, slot) in items.iter().zip(&mut expected) {
             let plain = item.recorded.is_none()
+                && !item.lease.probe
                 && matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_));
             if plain && self.is_current(worker, &item.lease) && self.is_last(item.lease.job) {
                 self.up(item.lease.job);

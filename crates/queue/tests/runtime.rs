@@ -1,0 +1,233 @@
+//! The worker runtime, as the author of a stage meets it.
+
+#![allow(clippy::unwrap_used)]
+
+use db::{Address, Db, Options, Statement, Tx};
+use queue::rules::add::add;
+use queue::rules::people::{Actor, cancel};
+use queue::rules::pipelines::{PipelineSpec, create};
+use queue::rules::prune::prune;
+use queue::runtime::{Context, Settings, Stop, Summary, Work, Worker};
+use queue::{Catalog, Claimed, JobError, NewJob, Outcome, Result, Status, view};
+use std::sync::Arc;
+use tokio::sync::{Notify, watch};
+
+struct House {
+    db: Db,
+    _dir: tempfile::TempDir,
+}
+
+impl House {
+    async fn with(spec: PipelineSpec, subjects: &[&str]) -> House {
+        let dir = tempfile::tempdir().unwrap();
+        let address = Address::sqlite(dir.path().join("q.db"));
+        let db = Db::open(&address, queue::MIGRATIONS, &Options::default()).unwrap();
+        let jobs: Vec<NewJob> = subjects.iter().map(|s| NewJob::new(*s)).collect();
+        let made: Result<_> = db
+            .write(move |tx| {
+                let pipeline = create(tx, tx.now(), "ann", &spec)?;
+                add(tx, tx.now(), &pipeline, "ann", &jobs)
+            })
+            .await;
+        made.unwrap();
+        House { db, _dir: dir }
+    }
+
+    async fn job(&self, id: i64) -> view::JobView {
+        self.with_catalog(move |tx, catalog| view::show(tx, catalog, id)).await.unwrap()
+    }
+
+    /// Runs `work` with the catalog at hand.
+    async fn with_catalog<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Tx<'_>, &Catalog) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.db
+            .write(move |tx| {
+                let catalog = Catalog::load(tx)?;
+                work(tx, &catalog)
+            })
+            .await
+    }
+
+    fn worker(&self) -> Worker {
+        Worker::new(self.db.clone(), Settings { until_empty: true, ..Settings::default() })
+    }
+}
+
+async fn work(worker: Worker) -> Summary {
+    let (_stop, stopped) = watch::channel(Stop::No);
+    worker.run(stopped).await.unwrap()
+}
+
+/// A stage made of a function.
+struct Does<F>(F);
+
+impl<F: Fn(&Claimed, &Context) -> Outcome + Send + Sync + 'static> Work for Does<F> {
+    async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
+        (self.0)(job, context)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_fails_its_job_with_its_message_and_the_worker_goes_on() {
+    let house = House::with(PipelineSpec::queue("q"), &["bomb", "letter"]).await;
+    let summary = work(house.worker().stage(
+        "q",
+        "q",
+        Does(|job: &Claimed, _: &Context| match job.subject.as_str() {
+            "bomb" => panic!("it was a bomb"),
+            _ => Outcome::success(),
+        }),
+    ))
+    .await;
+    assert_eq!((summary.succeeded, summary.errors), (1, 1));
+    let bomb = house.job(1).await;
+    assert_eq!((bomb.status, bomb.error_code.as_deref()), (Status::Failed, Some("panic")));
+    assert!(bomb.error.unwrap().contains("it was a bomb"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_goes_through_all_stages_and_what_they_record_commits_with_them() {
+    const NOTE: Statement = Statement {
+        name: "note",
+        sqlite: "insert into checkpoints (job, stage, key, value, at) values ($1, 0, 'note', 'x', 0)",
+        postgres: "",
+    };
+    const NOTES: Statement = Statement {
+        name: "notes",
+        sqlite: "select job from checkpoints where key = 'note'",
+        postgres: "",
+    };
+    let house = House::with(PipelineSpec::staged("p", &["one", "two"]), &["a", "b"]).await;
+    let first = Does(|job: &Claimed, context: &Context| {
+        let id = job.lease.job;
+        context.record(move |tx| Ok(tx.execute(&NOTE, &db::params![id]).map(|_| ())?));
+        match job.subject.as_str() {
+            "b" => {
+                context.record(|_| Err(queue::Error::Refused("no room in the book".to_string())));
+                Outcome::success()
+            }
+            _ => Outcome::success(),
+        }
+    });
+    work(house.worker().stage("p", "one", first).stage(
+        "p",
+        "two",
+        Does(|_: &Claimed, _: &Context| Outcome::success()),
+    ))
+    .await;
+    assert_eq!(house.job(1).await.status, Status::Succeeded);
+    let failed = house.job(2).await;
+    assert_eq!(
+        (failed.status, failed.error_code.as_deref(), failed.stage.as_str()),
+        (Status::Failed, Some("record_failed"), "one")
+    );
+    let notes: Result<Vec<(i64,)>> = house.db.read(|tx| Ok(tx.query(&NOTES, &[])?)).await;
+    assert_eq!(notes.unwrap(), [(1,)], "what the failed one recorded was undone");
+}
+
+/// Runs until it is told to stop.
+struct Waits(Arc<Notify>);
+
+impl Work for Waits {
+    async fn run(&self, _: &Claimed, context: &Context) -> Outcome {
+        self.0.notify_one();
+        match context.stopped().await {
+            Stop::Cancelled => Outcome::Cancelled,
+            _ => Outcome::Interrupted("told to stop".to_string()),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_job_hears_that_it_is_cancelled() {
+    let house = House::with(PipelineSpec::queue("q"), &["a"]).await;
+    let began = Arc::new(Notify::new());
+    let worker = tokio::spawn(work(house.worker().stage("q", "q", Waits(began.clone()))));
+    began.notified().await;
+    let asked = house.with_catalog(|tx, catalog| {
+        let actor = Actor { who: "ann", reason: "sent twice" };
+        cancel::cancel(tx, tx.now(), catalog, actor, 1)
+    });
+    let asked = asked.await;
+    assert_eq!(asked.unwrap(), cancel::Cancelled::Requested);
+    worker.await.unwrap();
+    let job = house.job(1).await;
+    assert_eq!((job.status, job.ended_why.as_deref()), (Status::Cancelled, Some("sent twice")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_stops_gives_back_what_it_did_not_begin_and_counts_only_what_it_did() {
+    let mut spec = PipelineSpec::queue("q");
+    (spec.stages[0].1.workers, spec.stages[0].1.buffer) = (1, 3);
+    let house = House::with(spec, &["a", "b", "c"]).await;
+    let began = Arc::new(Notify::new());
+    let (stop, stopped) = watch::channel(Stop::No);
+    let worker = house.worker().stage("q", "q", Waits(began.clone()));
+    let worker = tokio::spawn(worker.run(stopped));
+    began.notified().await;
+    stop.send_replace(Stop::Shutdown);
+    worker.await.unwrap().unwrap();
+    for id in 1..=3 {
+        let job = house.job(id).await;
+        assert_eq!((job.status, job.worker), (Status::Queued, None), "job {id}");
+    }
+    let tries = |id| house.with_catalog(move |tx, catalog| view::tries(tx, catalog, id));
+    assert_eq!(tries(1).await.unwrap()[0].interruptions_ever, 1);
+    assert!(tries(2).await.unwrap().is_empty(), "it never began");
+    let workers = house.db.read(|tx| view::workers(tx, tx.now(), 0)).await.unwrap();
+    assert_eq!(workers[0].state, "stopped");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_over_its_time_is_a_transient_error() {
+    let mut spec = PipelineSpec::queue("q");
+    (spec.stages[0].1.timeout_seconds, spec.stages[0].1.max_attempts) = (1, 1);
+    let house = House::with(spec, &["a"]).await;
+    work(house.worker().stage("q", "q", Waits(Arc::new(Notify::new())))).await;
+    assert_eq!(house.job(1).await.error_code.as_deref(), Some("timeout"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn added_work_is_picked_up_at_once_and_errors_are_kept_for_each_attempt() {
+    let mut spec = PipelineSpec::queue("q");
+    (spec.stages[0].1.backoff_seconds, spec.stages[0].1.max_attempts) = (0, 3);
+    let house = House::with(spec, &["a"]).await;
+    work(house.worker().stage(
+        "q",
+        "q",
+        Does(|job: &Claimed, _: &Context| {
+            Outcome::Transient(JobError::new("flaky", format!("attempt {}", job.attempt)))
+        }),
+    ))
+    .await;
+    let events = house.db.read(|tx| queue::rules::history::of_job(tx, 1, 0, 100)).await.unwrap();
+    let errors: Vec<String> = events.into_iter().filter_map(|e| e.why).collect();
+    assert_eq!(errors, ["attempt 1", "attempt 2", "attempt 3"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_is_pruned_in_steps_and_nothing_else() {
+    let house = House::with(PipelineSpec::queue("q"), &["a", "b", "c", "bad"]).await;
+    work(house.worker().stage(
+        "q",
+        "q",
+        Does(|job: &Claimed, _: &Context| match job.subject.as_str() {
+            "bad" => Outcome::Permanent(JobError::new("bad", "bad")),
+            _ => Outcome::success(),
+        }),
+    ))
+    .await;
+    let step = |after: i64| {
+        house.with_catalog(move |tx, catalog| {
+            prune(tx, tx.now(), catalog, Some(tx.now() + 1), after, 2)
+        })
+    };
+    let first = step(0).await.unwrap();
+    assert_eq!((first.jobs, first.next), (2, Some(2)));
+    assert_eq!(step(2).await.unwrap().jobs, 1);
+    assert_eq!(house.job(4).await.status, Status::Failed, "a failed job waits for a person");
+    let gone = house.with_catalog(|tx, catalog| view::show(tx, catalog, 1)).await;
+    assert!(gone.unwrap_err().to_string().contains("there is no job"));
+}
