@@ -180,6 +180,9 @@ impl Loop {
                 .saturating_sub(self.buffer.len()),
             None => room,
         };
+        // Until it is known how long runs take, nothing is claimed ahead: whether a buffer is worth
+        // starting at once depends on it.
+        let room = if self.mean.is_none() { room.min(workers.saturating_sub(held)) } else { room };
         let idle_slots = workers.saturating_sub(held);
         if idle_slots == 0 && room <= buffer / 2 && self.buffer.len() > buffer / 2 {
             0
