@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tracing::Instrument;
 
 /// Without any news, work is looked for this often.
@@ -24,6 +24,8 @@ const POLL: Duration = Duration::from_secs(1);
 /// A buffer that is worked off within this time is not worth taking over, so its jobs are started
 /// when they are claimed and not one by one.
 const QUICK_BUFFER: Duration = Duration::from_secs(1);
+/// After trouble with the database, the first pause.
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
 /// Claimed in one transaction at most.
 const CLAIM_MAX: usize = 1000;
 
@@ -67,6 +69,13 @@ struct Loop {
     /// How long runs take, smoothed.
     mean: Option<Duration>,
     began: u64,
+    /// The claim under way, and how many jobs it asks for.
+    claiming: Option<(usize, JoinHandle<Result<Claim>>)>,
+    /// When to look for work next, without any news.
+    look_at: Instant,
+    /// How long to wait after trouble with the database.
+    pause: Duration,
+    stolen_at: Instant,
 }
 
 /// Works on a stage until told to stop, or until nothing is left if the settings say so.
@@ -79,6 +88,10 @@ pub(crate) async fn run(shared: Arc<Shared>, stage: i64, handler: Arc<dyn Handle
         runs: JoinSet::new(),
         mean: None,
         began: 0,
+        claiming: None,
+        look_at: Instant::now(),
+        pause: PAUSE_FIRST,
+        stolen_at: Instant::now(),
     };
     let result = this.work().await;
     this.wind_up().await;
@@ -97,9 +110,6 @@ impl Loop {
         let mut news = self.shared.db.subscribe(self.stage);
         let mut stop = self.shared.stop.clone();
         let mut catalog = self.shared.catalog.clone();
-        let mut look_at = Instant::now();
-        let mut pause = Duration::from_millis(50);
-        let mut stolen_at = Instant::now();
         loop {
             if *stop.borrow() != Stop::No || self.shared.fence.is_lost() || self.spent() {
                 return Ok(());
@@ -107,61 +117,71 @@ impl Loop {
             let stage = self.settings()?;
             self.start_buffered(&stage).await?;
             let want = self.room(&stage);
-            let mut empty = false;
-            if want > 0 && Instant::now() >= look_at && self.shared.fence.is_good() {
-                news.borrow_and_update();
-                match self.claim(&stage, want).await {
-                    Ok(found) => {
-                        pause = Duration::from_millis(50);
-                        let got = found.jobs.len();
-                        self.accept(found.jobs);
-                        empty = found.empty;
-                        if got >= want {
-                            continue;
-                        }
-                        if got == 0 && stolen_at.elapsed() > POLL {
-                            stolen_at = Instant::now();
-                            self.steal(&stage).await?;
-                        }
-                        let wait = found.next.map_or(POLL, |at| {
-                            Duration::from_micros(u64::try_from(at - found.now).unwrap_or(0))
-                        });
-                        // Whether the rest has come to its end is worth a closer look.
-                        let most = if self.shared.settings.until_empty { POLL / 40 } else { POLL };
-                        look_at = Instant::now() + wait.clamp(Duration::from_millis(1), most);
-                        self.start_buffered(&stage).await?;
-                    }
-                    Err(Error::LeaseLost(_)) => {
-                        self.shared.fence.lose();
-                        self.shared.running.stop_all(Stop::LeaseLost);
-                        return Ok(());
-                    }
-                    Err(error) if error.is_transient() => {
-                        tracing::warn!(stage = stage.name, %error, "nothing could be claimed; trying again");
-                        look_at = Instant::now() + pause;
-                        pause = (pause * 2).min(Duration::from_secs(2));
-                    }
-                    Err(error) => return Err(error),
+            if want > 0 && self.claiming.is_none() && Instant::now() >= self.look_at {
+                if self.shared.fence.is_good() {
+                    news.borrow_and_update();
+                    // A task of its own: runs go on meanwhile, and its jobs are never dropped.
+                    self.claiming = Some((want, tokio::spawn(self.claim(&stage, want))));
+                } else {
+                    self.look_at = Instant::now() + POLL / 10;
                 }
             }
-            if self.shared.settings.until_empty
-                && empty
-                && self.runs.is_empty()
-                && self.buffer.is_empty()
-            {
-                return Ok(());
-            }
-            let idle = self.room(&stage) > 0;
+            let idle = want > 0 && self.claiming.is_none();
             tokio::select! {
-                Some(ended) = self.runs.join_next() => { self.ended(ended); look_at = Instant::now(); }
-                _ = tokio::time::sleep_until(look_at.into()), if idle => {}
-                changed = news.changed(), if idle => { changed.ok(); look_at = Instant::now(); }
+                Some(ended) = self.runs.join_next() => { self.ended(ended); self.look_at = Instant::now(); }
+                (want, found) = answer(&mut self.claiming) => {
+                    self.claiming = None;
+                    if self.found(&stage, want, found).await? {
+                        return Ok(());
+                    }
+                }
+                _ = tokio::time::sleep_until(self.look_at.into()), if idle => {}
+                changed = news.changed(), if idle => { changed.ok(); self.look_at = Instant::now(); }
                 _ = stop.changed() => {}
                 _ = catalog.changed() => {}
             }
             while let Some(ended) = self.runs.try_join_next() {
                 self.ended(ended);
             }
+        }
+    }
+
+    /// Takes a claim's answer in; true if the loop is at its end.
+    async fn found(&mut self, stage: &Stage, want: usize, found: Result<Claim>) -> Result<bool> {
+        match found {
+            Ok(found) => {
+                self.pause = PAUSE_FIRST;
+                let (got, nothing) = (found.jobs.len(), found.jobs.is_empty());
+                self.accept(found.jobs);
+                if nothing && self.stolen_at.elapsed() > POLL {
+                    self.stolen_at = Instant::now();
+                    self.steal(stage).await?;
+                }
+                let wait = found.next.map_or(POLL, |at| {
+                    Duration::from_micros(u64::try_from(at - found.now).unwrap_or(0))
+                });
+                // Whether the rest has come to its end is worth a closer look.
+                let most = if self.shared.settings.until_empty { POLL / 40 } else { POLL };
+                let wait = if got >= want {
+                    Duration::ZERO
+                } else {
+                    wait.clamp(Duration::from_millis(1), most)
+                };
+                self.look_at = Instant::now() + wait;
+                Ok(found.empty && self.runs.is_empty() && self.buffer.is_empty())
+            }
+            Err(Error::LeaseLost(_)) => {
+                self.shared.fence.lose();
+                self.shared.running.stop_all(Stop::LeaseLost);
+                Ok(true)
+            }
+            Err(error) if error.is_transient() => {
+                tracing::warn!(stage = stage.name, %error, "nothing could be claimed; trying again");
+                self.look_at = Instant::now() + self.pause;
+                self.pause = (self.pause * 2).min(Duration::from_secs(2));
+                Ok(false)
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -196,7 +216,11 @@ impl Loop {
         self.shared.settings.runs_max.is_some_and(|most| self.began >= most) && self.runs.is_empty()
     }
 
-    async fn claim(&self, stage: &Stage, want: usize) -> Result<Claim> {
+    fn claim(
+        &self,
+        stage: &Stage,
+        want: usize,
+    ) -> impl Future<Output = Result<Claim>> + Send + use<> {
         let workers = usize::try_from(stage.settings.workers).unwrap_or(0);
         let free = workers.saturating_sub(self.runs.len());
         let ahead = u32::try_from((want + self.buffer.len()) / workers.max(1)).unwrap_or(u32::MAX);
@@ -205,19 +229,16 @@ impl Loop {
         let (worker, who, id) = (self.shared.worker, self.shared.who.clone(), self.stage);
         let catalog = self.shared.catalog.borrow().clone();
         let until_empty = self.shared.settings.until_empty;
-        self.shared
-            .db
-            .write(move |tx| {
-                let now = tx.now();
-                let request = Request { worker, who: &who, stage: id, limit: want, start };
-                let jobs = claim(tx, now, &catalog, request)?;
-                let (next, empty) = match jobs.len() < want {
-                    true => next_event(tx, now, id, until_empty)?,
-                    false => (None, false),
-                };
-                Ok(Claim { jobs, next, empty, now })
-            })
-            .await
+        self.shared.db.write(move |tx| {
+            let now = tx.now();
+            let request = Request { worker, who: &who, stage: id, limit: want, start };
+            let jobs = claim(tx, now, &catalog, request)?;
+            let (next, empty) = match jobs.len() < want {
+                true => next_event(tx, now, id, until_empty)?,
+                false => (None, false),
+            };
+            Ok(Claim { jobs, next, empty, now })
+        })
     }
 
     /// Nothing is ready: takes what lies in the buffers of others.
@@ -319,6 +340,11 @@ impl Loop {
 
     /// Gives the buffer back, and gives running work its grace.
     async fn wind_up(&mut self) {
+        if let Some((_, claiming)) = self.claiming.take()
+            && let Ok(Ok(found)) = claiming.await
+        {
+            self.accept(found.jobs);
+        }
         for job in self.buffer.drain(..) {
             let settlement =
                 Settlement { lease: job.lease, outcome: Outcome::GivenBack, records: None };
@@ -343,6 +369,20 @@ impl Loop {
                     break;
                 }
             }
+        }
+    }
+}
+
+/// The answer of the claim under way; never, if there is none.
+async fn answer(
+    claiming: &mut Option<(usize, JoinHandle<Result<Claim>>)>,
+) -> (usize, Result<Claim>) {
+    match claiming {
+        None => std::future::pending().await,
+        Some((want, task)) => {
+            let found =
+                task.await.unwrap_or_else(|e| Err(Error::Refused(format!("a claim ended: {e}"))));
+            (*want, found)
         }
     }
 }
