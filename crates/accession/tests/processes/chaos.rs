@@ -74,6 +74,8 @@ impl Chaos {
                 (0..4).map(|_| subjects[self.random.random_range(0..SUBJECTS)].clone()).collect();
             acknowledged.extend(self.add(&again));
         }
+        // An add may have waited for a stopped worker's transaction past the end of the time.
+        meanwhile(1.0);
         self.end_workers();
         let status = self.worker(&["--until-empty"]).wait().unwrap();
         assert!(status.success(), "the last worker ended with {status}");
