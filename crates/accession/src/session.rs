@@ -90,7 +90,7 @@ pub fn address(global: &Global) -> Result<Address, Failure> {
 }
 
 /// `--data`, or the platform's place for such data.
-fn data_directory(global: &Global) -> Result<PathBuf, Failure> {
+pub fn data_directory(global: &Global) -> Result<PathBuf, Failure> {
     let from = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let platform = || {
         from("XDG_DATA_HOME")

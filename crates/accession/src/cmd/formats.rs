@@ -71,27 +71,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
 
 /// The installed sets, in the data directory.
 pub fn library(global: &Global) -> Result<Library, Failure> {
-    let data = match &global.data {
-        Some(data) => data.clone(),
-        None => default_data().ok_or_else(|| {
-            let message = "there is no home directory to keep data in; give one with --data DIR";
-            Failure::refused("data", message)
-        })?,
-    };
-    Ok(Library::new(data.join("formats")))
-}
-
-/// Where the platform keeps the data of programs.
-fn default_data() -> Option<PathBuf> {
-    let place = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let base = if cfg!(windows) {
-        place("LOCALAPPDATA")?
-    } else if cfg!(target_os = "macos") {
-        place("HOME")?.join("Library/Application Support")
-    } else {
-        place("XDG_DATA_HOME").or_else(|| Some(place("HOME")?.join(".local/share")))?
-    };
-    Some(base.join("accession"))
+    Ok(Library::new(crate::session::data_directory(global)?.join("formats")))
 }
 
 /// What an error of the crate means for the exit status.
