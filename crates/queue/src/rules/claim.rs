@@ -341,7 +341,7 @@ impl Claiming<'_> {
             return Ok(());
         }
         let tokens = tx.next_ids("tokens", good.len())?;
-        let chosen = one_per_lock(&good);
+        let chosen = one_per_lock(tx, &good)?;
         let mut rows: Vec<[Value<'_>; 5]> = Vec::with_capacity(good.len());
         for (candidate, token) in good.iter().zip(&tokens).filter(|(c, _)| chosen.contains(&c.id)) {
             let now = (self.started.len() < self.request.start).then_some(self.now);
@@ -520,15 +520,27 @@ fn needs_of(stage: &Stage, candidate: &Candidate) -> Result<Amounts> {
 }
 
 /// The ids to try: one of each lock, and the one that owns its lock already if there is one.
-fn one_per_lock(candidates: &[Candidate]) -> HashSet<i64> {
+fn one_per_lock(tx: &mut Tx<'_>, candidates: &[Candidate]) -> Result<HashSet<i64>> {
+    const OWNER: Statement = statement!("sql/lock_owner");
     let mut first: HashMap<&str, &Candidate> = HashMap::with_capacity(candidates.len());
+    let mut rivals = Vec::new();
     for candidate in candidates {
         let entry = first.entry(candidate.lock.as_str()).or_insert(candidate);
-        if candidate.begun && !entry.begun {
-            *entry = candidate;
+        match (candidate.begun, entry.begun) {
+            (true, false) => *entry = candidate,
+            (true, true) if entry.id != candidate.id => rivals.push(candidate),
+            _ => {}
         }
     }
-    first.values().map(|c| c.id).collect()
+    // One that moved to this lock has begun too, and does not own it.
+    for rival in rivals {
+        let owner: Option<(i64, i64, Micros, Option<String>)> =
+            tx.first(&OWNER, &db::params![&rival.lock])?;
+        if owner.is_some_and(|o| o.0 == rival.id) {
+            first.insert(rival.lock.as_str(), rival);
+        }
+    }
+    Ok(first.values().map(|c| c.id).collect())
 }
 
 fn text<'a>(value: &Value<'a>) -> &'a str {
