@@ -1,0 +1,86 @@
+//! What can go wrong, said so that someone can act on it.
+
+use queue::{JobError, Outcome};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error with what a person needs: a stable code, a sentence that ends in what to do, and
+/// whether trying again could help.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database.
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
+    /// Nothing will change by trying again: the request, the package or a setting is wrong.
+    #[error("{message}")]
+    Permanent { code: &'static str, message: String },
+    /// It may pass: something outside did not answer, or not well.
+    #[error("{message}")]
+    Transient { code: &'static str, message: String, target: Option<String> },
+    /// The run was told to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl Error {
+    pub fn permanent(code: &'static str, message: impl Into<String>) -> Error {
+        Error::Permanent { code, message: message.into() }
+    }
+
+    pub fn transient(code: &'static str, message: impl Into<String>) -> Error {
+        Error::Transient { code, message: message.into(), target: None }
+    }
+
+    /// Names the outside thing that is to blame, so that its breaker can trip.
+    pub fn at(self, outside: impl Into<String>) -> Error {
+        match self {
+            Error::Transient { code, message, .. } => {
+                Error::Transient { code, message, target: Some(outside.into()) }
+            }
+            other => other,
+        }
+    }
+
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Queue(error) => error.code(),
+            Error::Permanent { code, .. } | Error::Transient { code, .. } => code,
+            Error::Stopped => "stopped",
+        }
+    }
+
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Error::Queue(queue::Error::Db(_)) | Error::Transient { .. })
+    }
+}
+
+impl From<db::Error> for Error {
+    fn from(error: db::Error) -> Error {
+        Error::Queue(error.into())
+    }
+}
+
+/// How a stage that met an error ends its run. A database that does not answer is never the
+/// package's fault.
+impl From<Error> for Outcome {
+    fn from(error: Error) -> Outcome {
+        let code = error.code();
+        match error {
+            Error::Queue(queue::Error::LeaseLost(_)) => Outcome::Interrupted(error.to_string()),
+            Error::Queue(queue::Error::Db(_)) => {
+                Outcome::Transient(JobError::new(code, error.to_string()).at("database"))
+            }
+            Error::Queue(_) | Error::Permanent { .. } => {
+                Outcome::Permanent(JobError::new(code, error.to_string()))
+            }
+            Error::Transient { message, target, .. } => {
+                let seen = JobError::new(code, message);
+                Outcome::Transient(match target {
+                    Some(target) => seen.at(target),
+                    None => seen,
+                })
+            }
+            Error::Stopped => Outcome::Interrupted("the run was told to stop".to_string()),
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The archive itself: who deposits what, the stages that bring a deposit into every store it
+//! should be in, the registry of what is kept, and what depositors are told.
+
+mod error;
+
+pub use error::{Error, Result};
