@@ -2,5 +2,9 @@
 //! should be in, the registry of what is kept, and what depositors are told.
 
 mod error;
+mod http;
+pub mod identifier;
+pub mod metadata;
+mod xml;
 
 pub use error::{Error, Result};
