@@ -1,0 +1,5 @@
+//! Downloading files that depositors name, safely and resumably.
+
+mod allow;
+
+pub use allow::{AllowList, Allowed};
