@@ -46,8 +46,8 @@ impl Stores {
         Stores { settings, open: Mutex::default() }
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.settings.keys().map(String::as_str)
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.settings.keys()
     }
 
     /// Opens a store; one that is empty becomes a storage root.
@@ -57,7 +57,7 @@ impl Stores {
             return Ok(place.clone());
         }
         let settings = self.settings.get(name).ok_or_else(|| {
-            let there: Vec<&str> = self.names().collect();
+            let there: Vec<&str> = self.names().map(String::as_str).collect();
             Error::permanent(
                 "unknown_store",
                 format!(
@@ -80,10 +80,15 @@ async fn open_root(url: &str) -> ocfl::Result<StorageRoot> {
     } else {
         let path = url.strip_prefix("file://").unwrap_or(url);
         let temporaries = StorageRoot::TEMPORARIES.to_owned();
-        Arc::new(LocalStore::open_with(Path::new(path), &LocalOptions { temporaries, create: true })?)
+        Arc::new(LocalStore::open_with(
+            Path::new(path),
+            &LocalOptions { temporaries, create: true },
+        )?)
     };
     match StorageRoot::open(store.clone()).await {
-        Err(ocfl::Error::NotARoot(_)) => StorageRoot::init(store, Spec::V1_1, Layout::default()).await,
+        Err(ocfl::Error::NotARoot(_)) => {
+            StorageRoot::init(store, Spec::V1_1, Layout::default()).await
+        }
         other => other,
     }
 }

@@ -21,7 +21,9 @@ pub fn bag_profile(profile: &Profile) -> Result<Option<bagit::Profile>> {
     let wrong = |why: String| {
         Error::permanent(
             "bag_profile",
-            format!("the collection's bag profile `{name}` cannot be used: {why}; set bag_profile to a file that can be read"),
+            format!(
+                "the collection's bag profile `{name}` cannot be used: {why}; set bag_profile to a file that can be read"
+            ),
         )
     };
     bagit::Profile::open(name).map(Some).map_err(|e| wrong(e.to_string()))
@@ -35,11 +37,25 @@ pub fn check_claimed(
     problems: &mut Problems,
 ) -> Result<()> {
     if package.form == Form::Directory {
-        problems.error("digest_of_directory", &package.name, format!("{}: a directory has no digest; leave it out, or deposit an archive", package.name));
+        problems.error(
+            "digest_of_directory",
+            &package.name,
+            format!(
+                "{}: a directory has no digest; leave it out, or deposit an archive",
+                package.name
+            ),
+        );
         return Ok(());
     }
     let Ok(algorithm) = claimed.algorithm.parse::<Algorithm>() else {
-        problems.error("unknown_algorithm", &package.name, format!("`{}` is no digest algorithm that is known here; use sha256 or sha512", claimed.algorithm));
+        problems.error(
+            "unknown_algorithm",
+            &package.name,
+            format!(
+                "`{}` is no digest algorithm that is known here; use sha256 or sha512",
+                claimed.algorithm
+            ),
+        );
         return Ok(());
     };
     let path = package.path();
@@ -79,7 +95,8 @@ pub fn compare_claimed(name: &str, claimed: &Claimed, found: &str, problems: &mu
 pub fn digests_of(sha512: Option<&str>, others: Option<&str>) -> Option<Digests> {
     let mut digests = vec![(Algorithm::Sha512, Digest::from_hex(sha512?)?)];
     if let Some(others) = others {
-        let others: std::collections::BTreeMap<String, String> = serde_json::from_str(others).ok()?;
+        let others: std::collections::BTreeMap<String, String> =
+            serde_json::from_str(others).ok()?;
         for (algorithm, digest) in others {
             digests.push((algorithm.parse().ok()?, Digest::from_hex(&digest)?));
         }
@@ -168,7 +185,8 @@ pub fn take_report(report: &bagit::Report, problems: &mut Problems) {
         }
     }
     // Those that the validator counted and did not list.
-    let listed = |severity| report.problems.iter().filter(|p| p.severity == severity).count() as u64;
+    let listed =
+        |severity| report.problems.iter().filter(|p| p.severity == severity).count() as u64;
     problems.errors += report.errors - listed(Severity::Error);
     problems.warnings += report.warnings - listed(Severity::Warning);
 }
@@ -279,9 +297,9 @@ impl InnerManifest {
         let wrong = |e: checkm::Error| {
             Error::permanent("inner_manifest", format!("{}: {e}; write it again", self.path))
         };
-        let file = members.open(&self.locator).map_err(|e| {
-            Error::transient("package_unreadable", format!("{}: {e}", self.path))
-        })?;
+        let file = members
+            .open(&self.locator)
+            .map_err(|e| Error::transient("package_unreadable", format!("{}: {e}", self.path)))?;
         let mut reader = checkm::Reader::new(io::BufReader::new(file), &checkm::Options::default())
             .map_err(wrong)?;
         while let Some(row) = reader.next_row().map_err(wrong)? {
@@ -309,18 +327,40 @@ impl InnerManifest {
             let line = row.place.line;
             named.insert(name.to_string());
             let Some((size, digests)) = known.get(&name) else {
-                found.push(("inner_missing", name.to_string(), format!("line {line} of {} names {name}, which is not in the package", self.path)));
+                found.push((
+                    "inner_missing",
+                    name.to_string(),
+                    format!(
+                        "line {line} of {} names {name}, which is not in the package",
+                        self.path
+                    ),
+                ));
                 return;
             };
             if row.size.is_some_and(|said| said != size) {
-                found.push(("inner_size", name.to_string(), format!("{name} has {size} bytes, and line {line} of {} says {}", self.path, row.size.unwrap_or(0))));
+                found.push((
+                    "inner_size",
+                    name.to_string(),
+                    format!(
+                        "{name} has {size} bytes, and line {line} of {} says {}",
+                        self.path,
+                        row.size.unwrap_or(0)
+                    ),
+                ));
             }
             let algorithm = row.algorithm.as_deref().and_then(|a| a.parse::<Algorithm>().ok());
             let digest = algorithm.and_then(|a| digests.get(a)).map(|d| d.to_string());
             if let (Some(digest), Some(said)) = (digest, row.digest.as_deref())
                 && !said.eq_ignore_ascii_case(&digest)
             {
-                found.push(("inner_digest", name.to_string(), format!("{name}: its digest is {digest}, and line {line} of {} says {said}", self.path)));
+                found.push((
+                    "inner_digest",
+                    name.to_string(),
+                    format!(
+                        "{name}: its digest is {digest}, and line {line} of {} says {said}",
+                        self.path
+                    ),
+                ));
             }
         })?;
         for (code, place, message) in found {
@@ -329,9 +369,14 @@ impl InnerManifest {
         members
             .list(false, &mut |member| {
                 let inside = member.path.strip_prefix(survey.root.as_str()).unwrap_or_default();
-                let extra = member.kind == Kind::File && inside != self.path && !named.contains(inside);
+                let extra =
+                    member.kind == Kind::File && inside != self.path && !named.contains(inside);
                 if extra {
-                    problems.error("inner_extra", inside, format!("{inside} is in the package and not in {}", self.path));
+                    problems.error(
+                        "inner_extra",
+                        inside,
+                        format!("{inside} is in the package and not in {}", self.path),
+                    );
                 }
                 Ok(())
             })

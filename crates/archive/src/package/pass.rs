@@ -140,11 +140,13 @@ pub fn run(
             scope.spawn(move || {
                 let mut buffer = vec![0; CHUNK_BYTES];
                 while let Some(task) = take(inbox) {
-                    let done = match read_file(package, members, task.clone(), how, &mut buffer, progress) {
-                        Ok(Some(reading)) => Ok(reading),
-                        Ok(None) => return,
-                        Err(error) => Err((task, error)),
-                    };
+                    let done =
+                        match read_file(package, members, task.clone(), how, &mut buffer, progress)
+                        {
+                            Ok(Some(reading)) => Ok(reading),
+                            Ok(None) => return,
+                            Err(error) => Err((task, error)),
+                        };
                     if outbox.send(done).is_err() {
                         return;
                     }

@@ -52,7 +52,10 @@ mod tests {
         assert_eq!(in_object("data/a", true).as_deref(), Some("data/a"));
         assert_eq!(in_object("bag-info.txt", true).as_deref(), Some("tags/bag-info.txt"));
         assert_eq!(in_object("manifest-md5.txt", true), None);
-        assert_eq!(in_object("x/manifest-md5.txt", true).as_deref(), Some("tags/x/manifest-md5.txt"));
+        assert_eq!(
+            in_object("x/manifest-md5.txt", true).as_deref(),
+            Some("tags/x/manifest-md5.txt")
+        );
         assert_eq!(in_object("manifest-md5.txt", false).as_deref(), Some("data/manifest-md5.txt"));
     }
 

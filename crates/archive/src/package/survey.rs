@@ -40,8 +40,13 @@ impl Survey {
         bounds: Bounds,
         problems: &mut Problems,
     ) -> Result<Survey> {
-        let mut survey =
-            Survey { is_bag: false, root: String::new(), algorithms: Algorithms::NONE, files: 0, bytes: 0 };
+        let mut survey = Survey {
+            is_bag: false,
+            root: String::new(),
+            algorithms: Algorithms::NONE,
+            files: 0,
+            bytes: 0,
+        };
         let mut stop = None;
         let listed = members.list(true, &mut |member| {
             if member.kind == Kind::File {

@@ -100,7 +100,9 @@ pub fn unwritable(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::transient(
             "no_space",
-            format!("the work space is full: {shown}: {error}; make room, the job goes on by itself"),
+            format!(
+                "the work space is full: {shown}: {error}; make room, the job goes on by itself"
+            ),
         )
         .at("work space"),
         _ => Error::transient("work_space", format!("{shown} cannot be written: {error}"))

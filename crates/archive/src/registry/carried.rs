@@ -169,7 +169,10 @@ impl Carried {
             if hasher.finish() != digest {
                 return Err(Error::transient(
                     "store_corrupt",
-                    format!("store {} does not give back what was put at {key}; check the store", place.name),
+                    format!(
+                        "store {} does not give back what was put at {key}; check the store",
+                        place.name
+                    ),
                 )
                 .at(place.target()));
             }
@@ -189,7 +192,13 @@ struct Spill {
 
 impl Spill {
     fn new(path: PathBuf) -> Spill {
-        Spill { path, memory: Vec::new(), file: None, size: 0, hasher: Hasher::new(Algorithm::Sha512) }
+        Spill {
+            path,
+            memory: Vec::new(),
+            file: None,
+            size: 0,
+            hasher: Hasher::new(Algorithm::Sha512),
+        }
     }
 
     fn line(&mut self, line: &Line) -> Result<()> {

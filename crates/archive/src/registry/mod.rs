@@ -4,4 +4,3 @@ pub mod carried;
 pub mod events;
 pub mod record;
 pub mod resolve;
-pub mod view;

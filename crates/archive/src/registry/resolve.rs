@@ -100,7 +100,8 @@ fn find(tx: &mut Tx<'_>, asked: &Asked) -> Result<Option<Found>> {
         found = object.map(|object| (object, identifier.clone()));
     }
     for local in &asked.local_ids {
-        let object: Option<Found> = tx.first(&BY_LOCAL_ID, &db::params![&asked.collection, local])?;
+        let object: Option<Found> =
+            tx.first(&BY_LOCAL_ID, &db::params![&asked.collection, local])?;
         let Some(object) = object else { continue };
         let contradicts = asked.identifier.as_ref().is_some_and(|i| *i != object.identifier);
         let by = match &found {
@@ -111,7 +112,10 @@ fn find(tx: &mut Tx<'_>, asked: &Asked) -> Result<Option<Found>> {
         if let Some(by) = by {
             return Err(Error::permanent(
                 "contradictory_identifiers",
-                format!("local identifier `{local}` belongs to {}, and the deposit also says `{by}`; correct the one that is wrong", object.identifier),
+                format!(
+                    "local identifier `{local}` belongs to {}, and the deposit also says `{by}`; correct the one that is wrong",
+                    object.identifier
+                ),
             ));
         }
         found = Some((object, local.clone()));
@@ -119,7 +123,10 @@ fn find(tx: &mut Tx<'_>, asked: &Asked) -> Result<Option<Found>> {
     match found {
         Some((object, by)) if object.collection != asked.collection => Err(Error::permanent(
             "other_collection",
-            format!("`{by}` is an object of collection `{}`, and the deposit is to `{}`; deposit it there, or correct the identifier", object.collection, asked.collection),
+            format!(
+                "`{by}` is an object of collection `{}`, and the deposit is to `{}`; deposit it there, or correct the identifier",
+                object.collection, asked.collection
+            ),
         )),
         other => Ok(other.map(|(object, _)| object)),
     }
@@ -140,7 +147,10 @@ fn reserve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Option<Found>> {
         (None, MintedBy::Nobody) => {
             return Err(Error::permanent(
                 "identifier_required",
-                format!("collection `{}` wants its identifiers with the deposit; give one with --id, in the manifest, or as External-Identifier in bag-info.txt", asked.collection),
+                format!(
+                    "collection `{}` wants its identifiers with the deposit; give one with --id, in the manifest, or as External-Identifier in bag-info.txt",
+                    asked.collection
+                ),
             ));
         }
     };

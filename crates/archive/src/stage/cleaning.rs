@@ -26,7 +26,10 @@ pub fn remove_directory(directory: &Path) -> Result<()> {
     match std::fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::transient(
             "work_space",
-            format!("{} cannot be removed: {error}; remove it by hand, the object is preserved", directory.display()),
+            format!(
+                "{} cannot be removed: {error}; remove it by hand, the object is preserved",
+                directory.display()
+            ),
         )),
         _ => Ok(()),
     }
@@ -50,7 +53,9 @@ fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
     let Some(path) = run.item.source.path() else { return Ok(None) };
     let shown = path.display();
     if path.is_dir() {
-        return Ok(Some(format!("{shown} is a directory and stays; only archives and files are removed")));
+        return Ok(Some(format!(
+            "{shown} is a directory and stays; only archives and files are removed"
+        )));
     }
     let Ok(meta) = std::fs::symlink_metadata(&path) else { return Ok(None) };
     let known = run.ingest.package.as_ref().and_then(|p| p.deposited.clone());

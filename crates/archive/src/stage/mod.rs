@@ -103,6 +103,12 @@ impl Run<'_> {
         StopFlag { flag, watch }
     }
 
+    /// The stores the version must be in before it counts as preserved.
+    pub fn required_stores(&self) -> Vec<String> {
+        let names = self.profile.required_stores(self.site.stores.names());
+        names.into_iter().map(str::to_string).collect()
+    }
+
     /// A name for the one object or package this is about, for messages.
     pub fn name(&self) -> &str {
         &self.item.name

@@ -16,11 +16,7 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let mut asked = asked(&run)?;
     let resolved = loop {
         let (question, job) = (asked.clone(), run.id());
-        let answer = run
-            .site
-            .db
-            .write(move |tx| resolve::resolve(tx, job, &question))
-            .await?;
+        let answer = run.site.db.write(move |tx| resolve::resolve(tx, job, &question)).await?;
         match answer {
             Resolved::Elsewhere(lock) => return Ok(Outcome::Relock(lock)),
             Resolved::NeedsIdentifier => {
@@ -33,11 +29,8 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     };
     let (job, object) = (run.id(), resolved.object);
     let replaces = update_of(&run) == Update::Replace;
-    let counts: Counts = run
-        .site
-        .db
-        .write(move |tx| resolve::classify(tx, job, object, replaces))
-        .await?;
+    let counts: Counts =
+        run.site.db.write(move |tx| resolve::classify(tx, job, object, replaces)).await?;
     failpoint("resolving.classified");
     let nothing_new = resolved.state == ObjectState::Active
         && counts.files_new + counts.files_changed + counts.files_absent == 0;
@@ -68,12 +61,7 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     if run.ingest.unchanged {
         return Ok(Outcome::Skip(format!("nothing changed since version {}", resolved.head)));
     }
-    let targets = run
-        .profile
-        .required_stores(run.site.stores.names())
-        .iter()
-        .map(|name| crate::stores::target(name))
-        .collect();
+    let targets = run.required_stores().iter().map(|name| crate::stores::target(name)).collect();
     Ok(Outcome::Success(queue::Handover { targets: Some(targets), ..queue::Handover::default() }))
 }
 
@@ -97,7 +85,9 @@ fn asked(run: &Run<'_>) -> Result<Asked> {
     {
         return Err(Error::permanent(
             "contradictory_identifiers",
-            format!("the deposit says it is {given}, and the package says it is {inside}; correct the one that is wrong"),
+            format!(
+                "the deposit says it is {given}, and the package says it is {inside}; correct the one that is wrong"
+            ),
         ));
     }
     let mut local_ids = run.item.local_ids.clone();
@@ -129,11 +119,16 @@ fn check_policy(run: &Run<'_>, local_ids: &[String]) -> Result<()> {
     match run.profile.local_ids {
         LocalIds::Required if local_ids.is_empty() => Err(Error::permanent(
             "local_id_required",
-            format!("collection `{collection}` wants a local identifier for every object; give one with --local-id, in the manifest, or as External-Identifier in bag-info.txt"),
+            format!(
+                "collection `{collection}` wants a local identifier for every object; give one with --local-id, in the manifest, or as External-Identifier in bag-info.txt"
+            ),
         )),
         LocalIds::Forbidden if !local_ids.is_empty() => Err(Error::permanent(
             "local_id_forbidden",
-            format!("collection `{collection}` takes no local identifiers, and `{}` was given; leave it out", local_ids[0]),
+            format!(
+                "collection `{collection}` takes no local identifiers, and `{}` was given; leave it out",
+                local_ids[0]
+            ),
         )),
         _ => Ok(()),
     }
@@ -144,11 +139,15 @@ pub fn check_mode(mode: Mode, exists: bool, name: &str) -> Result<()> {
     match (mode, exists) {
         (Mode::New, true) => Err(Error::permanent(
             "object_exists",
-            format!("the deposit says that {name} is new, and it is there already; deposit it with --mode update or either"),
+            format!(
+                "the deposit says that {name} is new, and it is there already; deposit it with --mode update or either"
+            ),
         )),
         (Mode::Update, false) => Err(Error::permanent(
             "object_missing",
-            format!("the deposit says that {name} is there already, and it is not; deposit it with --mode new or either, or correct its identifier"),
+            format!(
+                "the deposit says that {name} is there already, and it is not; deposit it with --mode new or either, or correct its identifier"
+            ),
         )),
         _ => Ok(()),
     }

@@ -35,7 +35,7 @@ pub async fn run(run: Run<'_>) -> Result<Outcome> {
     let package = package(&run)?;
     let members = package.open()?;
     let marks = run.context.checkpoints().await?;
-    let names = run.profile.required_stores(run.site.stores.names());
+    let names = run.required_stores();
     try_join_all(names.iter().map(|name| async {
         let place = run.site.stores.get(name).await?;
         let done = marks.get(name).and_then(|mark| mark.parse::<i64>().ok());
@@ -88,7 +88,7 @@ pub(super) fn moment(micros: db::Micros) -> std::time::SystemTime {
     std::time::SystemTime::UNIX_EPOCH + since
 }
 
-pub(super) fn submitter(run: &Run<'_>) -> String {
+pub fn submitter(run: &Run<'_>) -> String {
     match run.profile.owner.as_str() {
         "" => run.ingest.collection.clone(),
         owner => owner.to_string(),
@@ -141,7 +141,10 @@ async fn store(
 
 pub(super) fn digest(file: &JobFile) -> Result<&str> {
     file.sha512.as_deref().ok_or_else(|| {
-        Error::permanent("not_read", format!("{} was never read; requeue the job from validating", file.path))
+        Error::permanent(
+            "not_read",
+            format!("{} was never read; requeue the job from validating", file.path),
+        )
     })
 }
 
@@ -191,9 +194,11 @@ async fn put_batch(
     let (files, contents) = blocking(move || {
         let mut contents = Vec::with_capacity(files.len());
         for file in &files {
-            let mut content = Vec::with_capacity(usize::try_from(file.size.unwrap_or(0)).unwrap_or(0));
+            let mut content =
+                Vec::with_capacity(usize::try_from(file.size.unwrap_or(0)).unwrap_or(0));
             let most = SMALL_BYTES.unsigned_abs() + 1;
-            let read = members.open(&file.locator).and_then(|r| r.take(most).read_to_end(&mut content));
+            let read =
+                members.open(&file.locator).and_then(|r| r.take(most).read_to_end(&mut content));
             read.map_err(|e| unreadable(&file.path, &e))?;
             contents.push((file.path.clone(), Bytes::from(content)));
         }
@@ -249,7 +254,8 @@ async fn put_stream(
         receiver.recv().await.map(|chunk| (chunk, receiver))
     });
     let length = file.size.and_then(|size| u64::try_from(size).ok());
-    let options = PutOptions { storage_class: place.class.clone(), resume: true, ..PutOptions::default() };
+    let options =
+        PutOptions { storage_class: place.class.clone(), resume: true, ..PutOptions::default() };
     let body = Body::from_stream(chunks, length);
     let put = draft.put_with(&file.path, body, &options).await;
     let _ = reading.await;
@@ -288,7 +294,10 @@ fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> std::io::Result<usize> {
 }
 
 fn unreadable(path: &str, error: &std::io::Error) -> Error {
-    Error::transient("package_unreadable", format!("{path} cannot be read from the package any more: {error}"))
+    Error::transient(
+        "package_unreadable",
+        format!("{path} cannot be read from the package any more: {error}"),
+    )
 }
 
 /// What is stored must be what was validated.
@@ -298,6 +307,9 @@ fn check(file: &JobFile, found: &str) -> Result<()> {
     }
     Err(Error::permanent(
         "package_changed",
-        format!("{} is not what it was when it was validated; deposit the package again when it is complete", file.path),
+        format!(
+            "{} is not what it was when it was validated; deposit the package again when it is complete",
+            file.path
+        ),
     ))
 }

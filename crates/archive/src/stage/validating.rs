@@ -15,7 +15,7 @@ use crate::package::unpack::{self, sniff, unpack};
 use crate::package::{Form, Package};
 use crate::problem::{Problems, plural};
 use crate::profile::PayloadKind;
-use crate::{external, validate};
+use crate::{checks, validate};
 use bagit::source::Members;
 use bagit::{Algorithm, Algorithms, Serialization};
 use queue::Outcome;
@@ -48,7 +48,10 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
 /// A package that was handed over as a path.
 fn local_package(run: &Run<'_>) -> Result<Package> {
     let Some(path) = run.item.source.path() else {
-        return Err(Error::permanent("no_package", "the package was not fetched; requeue the job from downloading"));
+        return Err(Error::permanent(
+            "no_package",
+            "the package was not fetched; requeue the job from downloading",
+        ));
     };
     package_at(&path, run.item.kind, &run.item.name)
 }
@@ -64,7 +67,9 @@ pub fn package_at(path: &std::path::Path, kind: Kind, name: &str) -> Result<Pack
             None => {
                 return Err(Error::permanent(
                     "unknown_container",
-                    format!("{name} is no tar, tar.gz, tar.bz2, tar.zst or zip archive; deposit it as a file, or pack it again"),
+                    format!(
+                        "{name} is no tar, tar.gz, tar.bz2, tar.zst or zip archive; deposit it as a file, or pack it again"
+                    ),
                 ));
             }
         },
@@ -125,7 +130,7 @@ async fn plain(run: &Run<'_>, original: &Package) -> Result<Package> {
     .await
 }
 
-pub(super) async fn blocking<T: Send + 'static>(
+pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
@@ -225,7 +230,7 @@ fn read_so_far(
 /// SHA-512, by which the stores keep content, and SHA-256 where a store vouches for it.
 async fn algorithms_for_stores(run: &Run<'_>) -> Algorithms {
     let mut algorithms: Algorithms = [Algorithm::Sha512].into_iter().collect();
-    for name in run.profile.required_stores(run.site.stores.names()) {
+    for name in run.required_stores() {
         // A store that is down is the storing stage's matter.
         if let Ok(place) = run.site.stores.get(&name).await
             && place.root.store().capabilities().digests
@@ -310,7 +315,10 @@ impl Reader {
         if bytes > most {
             return Err(Error::permanent(
                 "too_many_bytes",
-                format!("{} has more than {most} bytes, which is the collection's limit; raise bytes_max or divide the package", self.package.name),
+                format!(
+                    "{} has more than {most} bytes, which is the collection's limit; raise bytes_max or divide the package",
+                    self.package.name
+                ),
             ));
         }
         let mut metadata = validate::package_metadata(&survey, &*members, &mut problems)?;
@@ -332,7 +340,11 @@ impl Reader {
             inner.compare(&survey, &*members, &known, &mut problems)?;
         }
         if files == 0 && !problems.has_errors() {
-            problems.error("empty_package", &self.package.name, format!("{} has no files; deposit something", self.package.name));
+            problems.error(
+                "empty_package",
+                &self.package.name,
+                format!("{} has no files; deposit something", self.package.name),
+            );
         }
         Ok(Checked { survey, problems, metadata, local_ids, left: Vec::new(), files, bytes })
     }
@@ -414,7 +426,10 @@ async fn fetched(run: Run<'_>) -> Result<Outcome> {
         );
     }
     let Some(package) = run.ingest.package.clone() else {
-        return Err(Error::permanent("no_package", "the files were not fetched; requeue the job from downloading"));
+        return Err(Error::permanent(
+            "no_package",
+            "the files were not fetched; requeue the job from downloading",
+        ));
     };
     let checked = Checked {
         metadata: Metadata::default(),
@@ -439,27 +454,30 @@ async fn finish(mut run: Run<'_>, package: Package, mut checked: Checked) -> Res
         what: format!("{what} is not valid"),
         problems: Box::new(problems),
     };
-    if checked.survey.is_bag
-        && !run.profile.payload_kinds.contains(&PayloadKind::Bag)
-    {
+    if checked.survey.is_bag && !run.profile.payload_kinds.contains(&PayloadKind::Bag) {
         return Err(Error::permanent(
             "payload_kind",
-            format!("{} is a bag, and collection `{}` takes none", run.name(), run.ingest.collection),
+            format!(
+                "{} is a bag, and collection `{}` takes none",
+                run.name(),
+                run.ingest.collection
+            ),
         ));
     }
     if run.profile.bag_profile.is_some() && !checked.survey.is_bag && !package.fetched {
-        checked.problems.error("not_a_bag", run.name(), format!("{} is no bag, and the collection's bag profile asks for one", run.name()));
+        checked.problems.error(
+            "not_a_bag",
+            run.name(),
+            format!("{} is no bag, and the collection's bag profile asks for one", run.name()),
+        );
     }
     if checked.problems.has_errors() {
         let failure = invalid(checked.problems, run.name());
         let text = failure.to_string();
-        run.site
-            .db
-            .write(move |tx| record_failure(tx, id, &text))
-            .await?;
+        run.site.db.write(move |tx| record_failure(tx, id, &text)).await?;
         return Err(failure);
     }
-    let verdicts = external::run_checks(&run, &package, &checked.left).await?;
+    let verdicts = checks::run(&run, &package, &checked.left).await?;
     run.ingest.package = Some(package);
     run.ingest.metadata = run.item.metadata.clone().or(std::mem::take(&mut checked.metadata));
     let summary = &mut run.ingest.summary;
@@ -469,11 +487,7 @@ async fn finish(mut run: Run<'_>, package: Package, mut checked: Checked) -> Res
         checked.problems.listed.iter().map(|p| format!("[{}] {}", p.code, p.message)).collect();
     let algorithms: Vec<&str> =
         checked.survey.algorithms.iter().map(|a| a.name()).chain(["sha512"]).collect();
-    let counts = format!(
-        "{} of {} bytes",
-        plural(checked.files, "file"),
-        checked.bytes
-    );
+    let counts = format!("{} of {} bytes", plural(checked.files, "file"), checked.bytes);
     let what = match checked.survey.is_bag {
         true => "BagIt: structure, manifests, tag manifests, Payload-Oxum, paths",
         false => "structure, paths, digests given",
@@ -486,7 +500,8 @@ async fn finish(mut run: Run<'_>, package: Package, mut checked: Checked) -> Res
         let now = tx.now();
         ingest::put_files(tx, id, &left)?;
         ingest::save(tx, &ingest)?;
-        let mut validation = Event::of(id, kind::VALIDATION, "", now).detail(what).note(counts.clone());
+        let mut validation =
+            Event::of(id, kind::VALIDATION, "", now).detail(what).note(counts.clone());
         if warnings > 0 {
             validation = validation.outcome("warning");
         }

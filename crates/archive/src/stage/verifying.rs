@@ -27,7 +27,7 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     }
     let package = package(&run)?;
     let members = package.open()?;
-    let names = run.profile.required_stores(run.site.stores.names());
+    let names = run.required_stores();
     let verified = try_join_all(names.iter().map(|name| async {
         let place = run.site.stores.get(name).await?;
         let draft = begin(&run, &place, Leftovers::Adopt).await?;
@@ -92,7 +92,10 @@ async fn verify(
             put(run, place, package, members, draft, missing).await?;
             return Err(Error::transient(
                 "store_lost_files",
-                format!("store {}: {lost} files that were stored were not there any more; they are stored again, and looked at once more", place.name),
+                format!(
+                    "store {}: {lost} files that were stored were not there any more; they are stored again, and looked at once more",
+                    place.name
+                ),
             ));
         }
         compare(place, taken).await?;

@@ -1,0 +1,381 @@
+//! Reading the file, the environment and the flags, one over the other.
+
+use super::origin::{Entry, Origin, flatten};
+use super::place::{place, readings};
+use super::sections::{Config, StoreSection};
+use super::settings::{SETTINGS, sections, setting};
+use super::{DEFAULT_COLLECTION, DEFAULT_STORE};
+use crate::profile::{MASK, Profile};
+use crate::{Error, Result};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// The file that is read from the data directory when no other is named.
+pub const FILE_NAME: &str = "accession.toml";
+
+/// A configuration is read whole; one that is larger is a mistake.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+const VARIABLE_PREFIX: &str = "ACCESSION_";
+
+/// What the command line says.
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    /// `--config FILE`
+    pub config: Option<PathBuf>,
+    /// `--set KEY=VALUE`, as often as given.
+    pub set: Vec<String>,
+}
+
+/// A configuration, and where each value came from.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub config: Config,
+    /// For keys that are not at their default.
+    pub origins: BTreeMap<String, Origin>,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+}
+
+impl Config {
+    /// The configuration for a data directory. Relative paths in it are below that directory.
+    pub fn load(
+        flags: &Flags,
+        env: impl IntoIterator<Item = (String, String)>,
+        data_dir: &Path,
+    ) -> Result<Loaded> {
+        let env: BTreeMap<String, String> = env.into_iter().collect();
+        let named = flags
+            .config
+            .clone()
+            .or_else(|| env.get("ACCESSION_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from));
+        let usual = data_dir.join(FILE_NAME);
+        let file = named.or_else(|| usual.exists().then_some(usual));
+        let mut layers = match &file {
+            Some(file) => Layers::of_file(file)?,
+            None => Layers::default(),
+        };
+        for (variable, text) in &env {
+            layers.variable(variable, text)?;
+        }
+        for assignment in &flags.set {
+            layers.flag(assignment)?;
+        }
+        let Layers { tree, origins } = layers;
+        let mut config: Config = serde_json::from_value(tree).map_err(|error| {
+            Error::permanent(
+                "config_value",
+                format!("the configuration is incomplete: {error}; see docs/configuration.md"),
+            )
+        })?;
+        config.fill_in(data_dir);
+        let loaded = Loaded { config, origins, file };
+        loaded.check()?;
+        Ok(loaded)
+    }
+
+    /// What there is when nothing is said, and whole paths.
+    fn fill_in(&mut self, data_dir: &Path) {
+        if self.stores.is_empty() {
+            let main = StoreSection { url: "stores/main".to_string(), storage_class: None };
+            self.stores.insert(DEFAULT_STORE.to_string(), main);
+        }
+        if self.collections.is_empty() {
+            self.collections.insert(DEFAULT_COLLECTION.to_string(), Profile::default());
+        }
+        let whole = |path: &mut PathBuf| *path = data_dir.join(&*path);
+        let whole_text = |place: &mut String| {
+            if !place.contains("://") && !place.is_empty() {
+                *place = data_dir.join(&*place).to_string_lossy().into_owned();
+            }
+        };
+        whole(&mut self.work_space.path);
+        self.fetch.file_roots.iter_mut().for_each(whole);
+        self.stores.values_mut().for_each(|store| whole_text(&mut store.url));
+        self.watch.iter_mut().for_each(|watch| whole_text(&mut watch.path));
+        let mail = self.mail.as_mut().and_then(|mail| mail.password_file.as_mut());
+        mail.into_iter().for_each(whole);
+        self.identifiers.ezid.iter_mut().for_each(|ezid| whole(&mut ezid.password_file));
+        for profile in self.collections.values_mut() {
+            profile.resolve(data_dir);
+        }
+    }
+}
+
+impl Loaded {
+    /// Where the value of a key came from.
+    pub fn origin(&self, key: &str) -> Origin {
+        let mut part = key;
+        loop {
+            if let Some(origin) = self.origins.get(part) {
+                return origin.clone();
+            }
+            match part.rsplit_once('.') {
+                Some((parent, _)) => part = parent,
+                None => return Origin::Default,
+            }
+        }
+    }
+
+    /// Every value and where it came from, without secrets.
+    pub fn entries(&self) -> Vec<Entry> {
+        let flat = flatten(&serde_json::json!(self.config)).into_iter();
+        flat.map(|(key, value)| {
+            let secret = key.ends_with(".secret") && !value.is_null();
+            let value = if secret { Value::String(MASK.to_string()) } else { value };
+            Entry { origin: self.origin(&key), key, value }
+        })
+        .collect()
+    }
+
+    /// Refuses what is wrong, all of it at once.
+    fn check(&self) -> Result<()> {
+        let problems = self.config.problems();
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<String> = problems
+            .into_iter()
+            .map(|p| match self.near(&p.key) {
+                Origin::Default => format!("{} {}", p.key, p.message),
+                origin => format!("{origin}: {} {}", p.key, p.message),
+            })
+            .collect();
+        Err(Error::permanent("config_value", lines.join("\n")))
+    }
+
+    /// The origin of a key, or of the first key below it: where a problem should be looked for.
+    fn near(&self, key: &str) -> Origin {
+        let below = format!("{key}.");
+        let first = || self.origins.iter().find(|(k, _)| k.starts_with(&below));
+        match self.origin(key) {
+            Origin::Default => first().map_or(Origin::Default, |(_, origin)| origin.clone()),
+            origin => origin,
+        }
+    }
+}
+
+/// The values so far.
+struct Layers {
+    tree: Value,
+    origins: BTreeMap<String, Origin>,
+}
+
+impl Default for Layers {
+    fn default() -> Layers {
+        Layers { tree: Value::Object(Default::default()), origins: BTreeMap::new() }
+    }
+}
+
+impl Layers {
+    fn of_file(file: &Path) -> Result<Layers> {
+        let text = read(file)?;
+        let wrong = |code, at: Option<usize>, key: &str, message: &str| {
+            let line = at.map_or(1, |at| line_of(&text, at));
+            let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
+            // The parser's messages can have several lines; the first says what it is.
+            let message = message.lines().next().unwrap_or_default();
+            Error::permanent(
+                code,
+                format!(
+                    "{}:{line}: {key}{message}; docs/configuration.md lists every setting",
+                    file.display()
+                ),
+            )
+        };
+        let syntax = |e: &toml::de::Error| {
+            wrong("config_syntax", e.span().map(|s| s.start), "", e.message())
+        };
+        let document = DeTable::parse(&text).map_err(|e| syntax(&e))?;
+        let mut keys = Vec::new();
+        walk(String::new(), document.get_ref(), &mut keys);
+        if let Err(error) = toml::from_str::<Config>(&text) {
+            let at = error.span().map(|span| span.start);
+            let before = keys.iter().filter(|(_, start)| at.is_some_and(|at| *start <= at));
+            let key = before.max_by_key(|(_, start)| *start).map_or("", |(key, _)| key);
+            return Err(wrong("config_value", at, key, error.message()));
+        }
+        let table: toml::Table = toml::from_str(&text).map_err(|e| syntax(&e))?;
+        let tree = serde_json::to_value(table)
+            .map_err(|e| wrong("config_value", None, "", &e.to_string()))?;
+        let origin = |at| Origin::File { file: file.to_path_buf(), line: line_of(&text, at) };
+        let origins = keys.into_iter().map(|(key, at)| (key, origin(at))).collect();
+        Ok(Layers { tree, origins })
+    }
+
+    fn variable(&mut self, variable: &str, text: &str) -> Result<()> {
+        let Some(name) = variable.strip_prefix(VARIABLE_PREFIX) else { return Ok(()) };
+        let section = |s: &&str| name.starts_with(&format!("{}_", s.to_ascii_uppercase()));
+        if sections().find(section).is_none() {
+            return Ok(());
+        }
+        let key = self.key_of(name).ok_or_else(|| {
+            Error::permanent("config_key", format!("the environment variable {variable} is no setting; correct it or take it away (docs/configuration.md lists every setting)"))
+        })?;
+        let origin = Origin::Environment { variable: variable.to_string() };
+        self.set(&key, text, origin)
+    }
+
+    fn flag(&mut self, assignment: &str) -> Result<()> {
+        let origin = Origin::Flag {
+            flag: format!("--set {}", assignment.split('=').next().unwrap_or_default()),
+        };
+        let (key, text) = assignment.split_once('=').ok_or_else(|| {
+            Error::permanent(
+                "config_key",
+                format!("`--set {assignment}` has no `=`; write --set fetch.connections=8"),
+            )
+        })?;
+        self.set(key.trim(), text, origin)
+    }
+
+    fn set(&mut self, key: &str, text: &str, origin: Origin) -> Result<()> {
+        let fail = |message: String| {
+            Error::permanent(
+                "config_value",
+                format!("{origin}: {message}; docs/configuration.md lists every setting"),
+            )
+        };
+        let mut first = None;
+        for value in readings(text) {
+            let mut tree = self.tree.clone();
+            match (&value, place(&mut tree, key, value.clone())) {
+                // Taking away what is not there leaves the default, which was asked for.
+                (None, Err(_)) if setting(key).is_some() => {}
+                (_, placed) => placed.map_err(&fail)?,
+            }
+            match serde_json::from_value::<Config>(tree.clone()) {
+                Err(error) if !error.to_string().starts_with("missing field") => {
+                    first = first.or(Some(error));
+                }
+                // What is missing may come from the next variable.
+                _ => {
+                    self.tree = tree;
+                    let below = format!("{key}.");
+                    self.origins.retain(|k, _| k != key && !k.starts_with(&below));
+                    if value.is_some() {
+                        self.origins.insert(key.to_string(), origin);
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        let why = first.map(|e| e.to_string()).unwrap_or_default();
+        Err(fail(format!(
+            "{key} cannot be `{}`: {why}",
+            if key.ends_with("secret") { MASK } else { text }
+        )))
+    }
+
+    /// The key that `STORES_MAIN_URL` stands for.
+    fn key_of(&self, name: &str) -> Option<String> {
+        let mut found: Option<(usize, String)> = None;
+        for setting in SETTINGS {
+            let parts: Vec<&str> = setting.key.split('.').collect();
+            for key in self.match_parts(Some(&self.tree), &parts, name) {
+                // The more of the name is fixed, the better the match.
+                let fixed = parts.iter().filter(|p| **p != "*").map(|p| p.len()).sum();
+                if found.as_ref().is_none_or(|(best, _)| fixed > *best) {
+                    found = Some((fixed, key));
+                }
+            }
+        }
+        found.map(|(_, key)| key)
+    }
+
+    /// The ways in which `name` can be the parts of a key; `*` is a name that is there or, if there
+    /// is none like it, a new one in small letters.
+    fn match_parts(&self, tree: Option<&Value>, parts: &[&str], name: &str) -> Vec<String> {
+        let Some((part, rest)) = parts.split_first() else { return Vec::new() };
+        let candidates: Vec<String> = match *part {
+            "*" => self.names_in(tree, name),
+            fixed => vec![fixed.to_string()],
+        };
+        let mut keys = Vec::new();
+        for candidate in candidates {
+            let Some(left) = name.strip_prefix(&variable_form(&candidate)) else { continue };
+            if rest.is_empty() {
+                if left.is_empty() {
+                    keys.push(candidate);
+                }
+                continue;
+            }
+            let Some(left) = left.strip_prefix('_') else { continue };
+            let below = tree.and_then(|tree| match tree {
+                Value::Array(list) => candidate.parse::<usize>().ok().and_then(|at| list.get(at)),
+                tree => tree.get(&candidate),
+            });
+            let found = self.match_parts(below, rest, left);
+            keys.extend(found.into_iter().map(|key| format!("{candidate}.{key}")));
+        }
+        keys
+    }
+
+    /// Names that are there, then those that `name` could begin with.
+    fn names_in(&self, tree: Option<&Value>, name: &str) -> Vec<String> {
+        let mut names: Vec<String> = match tree {
+            Some(Value::Object(map)) => map.keys().cloned().collect(),
+            Some(Value::Array(list)) => (0..=list.len()).map(|at| at.to_string()).collect(),
+            _ => Vec::new(),
+        };
+        let ends = name.match_indices('_').map(|(at, _)| at).chain([name.len()]);
+        for end in ends.filter(|end| *end > 0) {
+            let new = name[..end].to_ascii_lowercase();
+            if !names.iter().any(|there| variable_form(there) == variable_form(&new)) {
+                names.push(new);
+            }
+        }
+        names
+    }
+}
+
+/// A name as it is in a variable: `cold-copies` as `COLD_COPIES`.
+fn variable_form(name: &str) -> String {
+    name.to_ascii_uppercase().replace('-', "_")
+}
+
+fn read(file: &Path) -> Result<String> {
+    let fail = |why: String| {
+        Error::permanent(
+            "config_file",
+            format!(
+                "the configuration {} cannot be read: {why}; name another with --config or ACCESSION_CONFIG",
+                file.display()
+            ),
+        )
+    };
+    let length = std::fs::metadata(file).map_err(|e| fail(e.to_string()))?.len();
+    if length > FILE_BYTES_MAX {
+        return Err(fail(format!("it has {length} bytes, more than {FILE_BYTES_MAX}")));
+    }
+    std::fs::read_to_string(file).map_err(|e| fail(e.to_string()))
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// The keys of values, and where each stands.
+fn walk(above: String, table: &DeTable<'_>, keys: &mut Vec<(String, usize)>) {
+    for (name, value) in table.iter() {
+        let name_text: &str = name.get_ref();
+        let key =
+            if above.is_empty() { name_text.to_string() } else { format!("{above}.{name_text}") };
+        match value.get_ref() {
+            DeValue::Table(table) if !table.is_empty() => walk(key, table, keys),
+            DeValue::Array(list) if list.iter().any(|v| v.get_ref().is_table()) => {
+                for (at, value) in list.iter().enumerate() {
+                    if let DeValue::Table(table) = value.get_ref() {
+                        walk(format!("{key}.{at}"), table, keys);
+                    }
+                }
+            }
+            _ => keys.push((key, name.span().start)),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;
