@@ -5,6 +5,7 @@ mod error;
 mod http;
 pub mod identifier;
 pub mod metadata;
+pub mod report;
 mod xml;
 
 pub use error::{Error, Result};
