@@ -5,6 +5,7 @@ mod error;
 mod http;
 pub mod identifier;
 pub mod metadata;
+pub mod outbox;
 pub mod report;
 mod xml;
 
