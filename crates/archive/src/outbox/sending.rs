@@ -99,7 +99,10 @@ async fn review_text(site: &Arc<Site>, jobs: Vec<i64>, total: i64) -> Result<Str
 
 fn settings(site: &Site) -> Result<MailSettings> {
     let section: &MailSection = site.settings.mail.as_ref().ok_or_else(|| {
-        Error::permanent("mail_not_configured", "there is no [mail] in the configuration; add it, then requeue the job")
+        Error::permanent(
+            "mail_not_configured",
+            "there is no [mail] in the configuration; add it, then requeue the job",
+        )
     })?;
     Ok(mail_settings(section))
 }
