@@ -6,6 +6,7 @@ mod http;
 pub mod identifier;
 pub mod metadata;
 pub mod outbox;
+pub mod premis;
 pub mod report;
 mod xml;
 

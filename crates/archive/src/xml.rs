@@ -34,7 +34,6 @@ pub(crate) fn text(text: &str) -> Cow<'_, str> {
 /// A name of a file, as text that can be taken back exactly: control characters, U+FFFE and
 /// U+FFFF are percent-encoded, and so is a `%` that is followed by two hexadecimal digits.
 /// Other names, which are nearly all, stay as they are. Not yet escaped for XML.
-#[cfg_attr(not(test), expect(dead_code, reason = "PREMIS uses it"))]
 pub(crate) fn name(name: &str) -> Cow<'_, str> {
     let bytes = name.as_bytes();
     let escape_like = |at: usize| {
