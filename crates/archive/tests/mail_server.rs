@@ -1,5 +1,6 @@
 //! Mail to a server that others wrote: `aiosmtpd`, in the clear and by STARTTLS with a login.
 
+#![allow(clippy::unwrap_used)]
 use archive::outbox::mail::{Mail, MailSettings, Security, probe, send};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -78,7 +79,7 @@ impl Server {
     fn settings(&self) -> MailSettings {
         let settings = serde_json::json!({
             "host": "127.0.0.1", "port": self.port, "security": "none", "from": "Archive <archive@example.org>",
-            "timeout_seconds": 20,
+            "timeout_seconds": 600,
         });
         serde_json::from_value(settings).unwrap()
     }

@@ -1,6 +1,7 @@
 //! Names of versions, files and events that come out the same however often they are made.
 
 use super::EventType;
+use crate::xml;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
@@ -45,6 +46,23 @@ pub fn file_id(object: &str, version: i64, path: &str) -> String {
     id.push('/');
     encode(path, b"-._~/!$&'()*+,;=:@", &mut id);
     id
+}
+
+/// What [`version_id`] and [`file_id`] were made from; the object as a URI.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    pub object: String,
+    pub version: i64,
+    pub path: Option<String>,
+}
+
+pub(super) fn named(id: &str) -> Option<Named> {
+    let (object, rest) = id.split_once("#v")?;
+    let (version, path) = match rest.split_once('/') {
+        Some((version, path)) => (version, Some(xml::name_taken_back(path))),
+        None => (rest, None),
+    };
+    Some(Named { object: object.to_owned(), version: version.parse().ok()?, path })
 }
 
 /// An identifier as a URI: unchanged if it is one.

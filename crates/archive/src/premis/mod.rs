@@ -16,6 +16,7 @@ mod event_type;
 mod id;
 mod json_ld;
 mod model;
+mod read_xml;
 #[cfg(test)]
 mod tests;
 mod writer_xml;
@@ -23,6 +24,7 @@ mod writer_xml;
 pub use event_type::EventType;
 pub use id::{event_id, file_id, version_id};
 pub use model::{Agent, AgentType, Event, FileRecord, Object, Outcome, Version};
+pub use read_xml::{Record, read_xml};
 
 use std::io;
 
@@ -132,6 +134,11 @@ pub fn write(
 fn time(at: db::Micros) -> String {
     jiff::Timestamp::from_microsecond(at)
         .map_or_else(|_| at.to_string(), |time| format!("{time:.6}"))
+}
+
+/// The short name of an algorithm of the vocabulary; others have the name they have.
+fn algorithm_key(label: &str) -> String {
+    algorithm(label).1.map_or_else(|| label.to_owned(), str::to_owned)
 }
 
 /// The algorithm's name in the vocabulary of the Library of Congress, and its code there.

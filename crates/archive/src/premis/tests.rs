@@ -1,4 +1,5 @@
 use super::*;
+use crate::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -166,6 +167,70 @@ fn names_in_xml_can_be_taken_back() {
     assert!(xml.contains("<premis:eventOutcomeDetailNote>two\nlines &amp; \u{fffd}<"));
     assert!(xml.contains("eventType/for\">format identification<"));
     assert!(xml.contains("<premis:eventType>identifier assignment<"));
+}
+
+fn read(xml: &str) -> crate::Result<Vec<Record>> {
+    let mut records = Vec::new();
+    read_xml(xml.as_bytes(), |record| {
+        records.push(record);
+        Ok(())
+    })?;
+    Ok(records)
+}
+
+/// What XML cannot have is lost from texts, not from names.
+#[test]
+fn what_is_written_is_read_again() {
+    let records = read(&written(Format::Xml, 12)).unwrap();
+    let clean = |text: &str| text.replace(['\u{0}', '\u{2}', '\u{b}'], "\u{fffd}");
+    let mut expected = vec![Record::Object(Object { title: None, ..object() })];
+    expected.extend([1, 2].map(|number| Record::Version(Version { number, ..Version::default() })));
+    expected.extend(files(12).map(|mut file| {
+        file.digests[1].0 = "md5".into();
+        file.warnings = vec![clean(&file.warnings[0])];
+        Record::File(file)
+    }));
+    expected.extend(events().into_iter().map(|mut event| {
+        event.detail = event.detail.as_deref().map(clean);
+        event.outcome_note = event.outcome_note.as_deref().map(clean);
+        Record::Event(event)
+    }));
+    expected.extend(agents().map(Record::Agent));
+    assert_eq!(records.len(), expected.len());
+    for (read, written) in records.iter().zip(&expected) {
+        assert_eq!(read, written);
+    }
+}
+
+#[test]
+fn what_others_wrote_or_broke_is_refused() {
+    let whole = written(Format::Xml, 3);
+    let huge = whole.replacen("box-17", &"x".repeat(9 << 20), 1);
+    let bad = [
+        String::new(),
+        "<premis/>".replace("premis", "mets"),
+        "<!DOCTYPE x [<!ENTITY a 'b'>]><premis>&a;</premis>".to_owned(),
+        format!("{}{}", "<premis>", "<a>".repeat(100)),
+        whole.replacen("ingestion", "ingestation", 1),
+        whole.replacen("<premis:size>", "<premis:size>x", 1),
+        whole.replacen("2023-11-14T", "yesterday", 1),
+        whole.replacen("xsi:type=\"premis:file\"", "xsi:type=\"premis:bitstream\"", 1),
+        whole.replacen("#v1", "", 1),
+        huge,
+        whole[..whole.len() - 20].to_owned(),
+        format!("{whole}<premis></premis>"),
+    ];
+    for (nth, document) in bad.iter().enumerate() {
+        let error = read(document).unwrap_err();
+        assert_eq!(error.code(), "premis.xml", "{nth}");
+    }
+    // Wherever it is cut, it is not taken for whole.
+    for end in (0..whole.len() - 3).step_by(97).filter(|end| whole.is_char_boundary(*end)) {
+        assert!(read(&whole[..end]).is_err(), "{end}");
+    }
+    // An error of whoever takes the records ends the reading.
+    let stopped = read_xml(whole.as_bytes(), |_| Err(Error::Stopped));
+    assert_eq!(stopped.unwrap_err().code(), "stopped");
 }
 
 #[test]
