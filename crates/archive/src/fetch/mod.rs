@@ -1,5 +1,165 @@
 //! Downloading files that depositors name, safely and resumably.
+//!
+//! A URL is someone else's word: only http, https and (below configured directories) file; no
+//! address inside a private network unless it is allowed, after the name is resolved and on each
+//! redirect; no more bytes than expected. A download goes on where it stopped, in the same run, in
+//! a later one, or on another machine that sees the same work space.
 
 mod allow;
+mod error;
+mod get;
+mod http;
+mod limits;
+mod local;
+mod partial;
+mod target;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use allow::{AllowList, Allowed};
+
+use crate::config::FetchSection;
+use crate::{Error, Result};
+use ::http::header::{
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderValue, LAST_MODIFIED, RANGE,
+};
+use ::http::{HeaderMap, Method};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use url::Url;
+
+/// Is given every byte of a file in order, once. When a download starts over, `begin` is called
+/// again, and everything before it does not count.
+pub trait Sink: Send {
+    fn begin(&mut self);
+    fn bytes(&mut self, chunk: &[u8]);
+}
+
+/// For who only wants the file.
+impl Sink for () {
+    fn begin(&mut self) {}
+    fn bytes(&mut self, _: &[u8]) {}
+}
+
+/// Is told how many bytes of the file are there.
+pub type Progress<'a> = dyn Fn(u64) + Send + Sync + 'a;
+
+/// What is known of a file without fetching it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    pub size: Option<u64>,
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
+    pub accepts_ranges: bool,
+}
+
+/// What a file has to be.
+#[derive(Debug, Clone, Default)]
+pub struct Expect {
+    pub size: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Downloaded {
+    /// The size of the whole file.
+    pub bytes: u64,
+    /// How many of them were there when this download began and were kept.
+    pub resumed_from: u64,
+}
+
+/// Fetches for a whole process: its limits hold for all downloads together.
+#[derive(Debug)]
+pub struct Fetcher {
+    http: http::Http,
+    file_roots: Vec<PathBuf>,
+    bytes_max: u64,
+    tries: u32,
+    /// The first wait before another try; doubles each time.
+    pause: Duration,
+}
+
+impl Fetcher {
+    pub fn new(settings: &FetchSection) -> Result<Fetcher> {
+        let allow = AllowList::new(&settings.allow_private).map_err(|why| {
+            Error::permanent("config_value", format!("fetch.allow_private: {why}"))
+        })?;
+        let limits = limits::Limits::new(settings.connections_per_host, settings.connections);
+        let connect = Duration::from_secs(settings.connect_timeout_seconds);
+        let timeout = Duration::from_secs(settings.timeout_seconds);
+        Ok(Fetcher {
+            http: http::Http::new(allow, limits, connect, timeout)?,
+            file_roots: settings.file_roots.clone(),
+            bytes_max: settings.bytes_max,
+            tries: settings.tries,
+            pause: Duration::from_millis(250),
+        })
+    }
+
+    /// What can be known of a file without fetching it. One try; whoever asks about many files
+    /// decides about more.
+    pub async fn head(&self, url: &str) -> Result<Head> {
+        let url = target::parse(url)?;
+        if url.scheme() == "file" {
+            let local = local::open(&url, &self.file_roots)?;
+            return Ok(Head {
+                size: Some(local.size),
+                etag: Some(local.version),
+                last_modified: None,
+                accepts_ranges: true,
+            });
+        }
+        let answer = self.http.send(&Method::HEAD, &url, &HeaderMap::new()).await?;
+        if answer.status.is_success() {
+            let ranges = answer.header(ACCEPT_RANGES) == Some("bytes");
+            return Ok(facts(&answer.headers, ranges, length(&answer.headers)));
+        }
+        // Some servers, and URLs signed for GET, refuse HEAD; the first byte tells the same.
+        if !matches!(answer.status.as_u16(), 400 | 401 | 403 | 405 | 501) {
+            return Err(error::of_status(&answer.url, answer.status));
+        }
+        drop(answer);
+        self.head_by_first_byte(&url).await
+    }
+
+    async fn head_by_first_byte(&self, url: &Url) -> Result<Head> {
+        let mut headers = HeaderMap::new();
+        headers.insert(RANGE, HeaderValue::from_static("bytes=0-0"));
+        let answer = self.http.send(&Method::GET, url, &headers).await?;
+        let total =
+            |h: &HeaderMap| h.get(CONTENT_RANGE)?.to_str().ok()?.rsplit_once('/')?.1.parse().ok();
+        match answer.status.as_u16() {
+            206 => Ok(facts(&answer.headers, true, total(&answer.headers))),
+            200 => Ok(facts(&answer.headers, false, length(&answer.headers))),
+            // An empty file has no first byte.
+            416 => Ok(facts(&answer.headers, true, total(&answer.headers))),
+            _ => Err(error::of_status(&answer.url, answer.status)),
+        }
+    }
+
+    /// Fetches a file into `into`, going on with what is there of it already, and makes it
+    /// durable. While it is not whole, `into.meta` lies beside it; dropping the future at any
+    /// point leaves what a later call goes on with.
+    pub async fn download(
+        &self,
+        url: &str,
+        into: &Path,
+        expect: &Expect,
+        sink: &mut dyn Sink,
+        progress: &Progress<'_>,
+    ) -> Result<Downloaded> {
+        let url = target::parse(url)?;
+        get::Get { fetcher: self, url, expect, sink, progress }.run(into).await
+    }
+}
+
+fn length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+}
+
+fn facts(headers: &HeaderMap, accepts_ranges: bool, size: Option<u64>) -> Head {
+    let text = |name| Some(headers.get(name)?.to_str().ok()?.to_string());
+    Head { size, etag: text(ETAG), last_modified: text(LAST_MODIFIED), accepts_ranges }
+}

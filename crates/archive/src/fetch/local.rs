@@ -1,0 +1,134 @@
+//! `file:` URLs: only regular files below configured directories, whatever links lie on the way.
+
+use super::error::shown;
+use crate::{Error, Result};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use url::Url;
+
+/// An open file, its size, and a text that changes when it does.
+#[derive(Debug)]
+pub(super) struct Local {
+    pub file: File,
+    pub size: u64,
+    pub version: String,
+}
+
+/// Opens what a `file:` URL names, if it is below one of the roots.
+pub(super) fn open(url: &Url, roots: &[PathBuf]) -> Result<Local> {
+    let outside = || {
+        Error::permanent(
+            "file_outside_roots",
+            format!(
+                "{} is not in a directory that file: URLs may name; ask for it to be added to fetch.file_roots, or deposit the file itself",
+                shown(url)
+            ),
+        )
+    };
+    let path = url
+        .to_file_path()
+        .map_err(|()| super::target::wrong(url.as_str(), "it names no file of this machine"))?;
+    for root in roots {
+        let Ok(below) = path.strip_prefix(root) else { continue };
+        return match beneath(root, below) {
+            Ok(file) => of_file(url, file),
+            Err(rustix::io::Errno::XDEV | rustix::io::Errno::LOOP) => Err(outside()),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Err(Error::permanent(
+                "url_not_found",
+                format!(
+                    "there is nothing at {}; correct the URL or put the file there, then deposit again",
+                    shown(url)
+                ),
+            )),
+            Err(rustix::io::Errno::ACCESS) => Err(Error::permanent(
+                "url_forbidden",
+                format!("{} may not be read; make it readable for the archive", shown(url)),
+            )),
+            Err(error) => Err(unreadable(url, &error.into())),
+        };
+    }
+    Err(outside())
+}
+
+pub(super) fn unreadable(url: &Url, error: &std::io::Error) -> Error {
+    Error::transient("file_unreadable", format!("{} cannot be read: {error}", shown(url)))
+        .at("local files")
+}
+
+fn of_file(url: &Url, file: File) -> Result<Local> {
+    let meta = file.metadata().map_err(|e| unreadable(url, &e))?;
+    if !meta.is_file() {
+        return Err(Error::permanent(
+            "url_not_a_file",
+            format!("{} is not a plain file; name a file, or deposit the directory", shown(url)),
+        ));
+    }
+    let version =
+        format!("{}-{}-{}.{:09}", meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec());
+    Ok(Local { file, size: meta.len(), version })
+}
+
+/// Opens a file without ever leaving `root`; the system itself checks each step of the way.
+fn beneath(root: &Path, below: &Path) -> rustix::io::Result<File> {
+    // Opening a pipe must not wait for someone to write to it.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let directory = rustix::fs::open(root, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(directory, below, flags, Mode::empty(), resolve).map(File::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn try_open(path: &str, root: &Path) -> Result<Local> {
+        open(&Url::parse(&format!("file://{path}")).unwrap(), &[root.to_path_buf()])
+    }
+
+    #[test]
+    fn only_plain_files_below_the_roots_are_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, out) = (dir.path().join("in"), dir.path().join("out"));
+        std::fs::create_dir_all(root.join("sub")).unwrap();
+        std::fs::create_dir(&out).unwrap();
+        std::fs::write(root.join("sub/a b"), "abc").unwrap();
+        std::fs::write(out.join("secret"), "hush").unwrap();
+        symlink("sub/a b", root.join("inner")).unwrap();
+        symlink("../out/secret", root.join("leak")).unwrap();
+        symlink(out.join("secret"), root.join("leak2")).unwrap();
+        symlink("../out", root.join("way")).unwrap();
+        let code = |name: &str| {
+            let path = format!("{}/{name}", root.display());
+            try_open(&path, &root).map(|l| l.size).map_err(|e| e.code())
+        };
+        assert_eq!(code("sub/a%20b"), Ok(3));
+        assert_eq!(code("inner"), Ok(3));
+        assert_eq!(code("leak"), Err("file_outside_roots"));
+        assert_eq!(code("leak2"), Err("file_outside_roots"));
+        assert_eq!(code("way/secret"), Err("file_outside_roots"));
+        assert_eq!(code("../out/secret"), Err("file_outside_roots"));
+        assert_eq!(code("%2e%2e/out/secret"), Err("file_outside_roots"));
+        assert_eq!(code("none"), Err("url_not_found"));
+        assert_eq!(code("sub"), Err("url_not_a_file"));
+        assert_eq!(code(""), Err("url_not_a_file"));
+        let elsewhere = try_open("/etc/passwd", &root).map_err(|e| e.code());
+        assert_eq!(elsewhere.err(), Some("file_outside_roots"));
+        let none = open(&Url::parse("file:///etc/passwd").unwrap(), &[]);
+        assert_eq!(none.map_err(|e| e.code()).err(), Some("file_outside_roots"));
+        let other = try_open("//server/share", &root).map_err(|e| e.code());
+        assert!(other.is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_refused_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let error = try_open(pipe.to_str().unwrap(), dir.path()).unwrap_err();
+        assert_eq!(error.code(), "url_not_a_file");
+    }
+}
