@@ -3,6 +3,7 @@
 
 pub mod config;
 mod error;
+pub mod external;
 pub mod fetch;
 pub mod profile;
 
