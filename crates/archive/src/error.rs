@@ -17,6 +17,9 @@ pub enum Error {
     /// It may pass: something outside did not answer, or not well.
     #[error("{message}")]
     Transient { code: &'static str, message: String, target: Option<String> },
+    /// Everything that is wrong with what was deposited.
+    #[error("{}", .problems.text(.what))]
+    Invalid { what: String, problems: Box<crate::problem::Problems> },
     /// The run was told to stop.
     #[error("stopped")]
     Stopped,
@@ -45,6 +48,7 @@ impl Error {
         match self {
             Error::Queue(error) => error.code(),
             Error::Permanent { code, .. } | Error::Transient { code, .. } => code,
+            Error::Invalid { .. } => "invalid",
             Error::Stopped => "stopped",
         }
     }
@@ -79,6 +83,10 @@ impl From<Error> for Outcome {
                     Some(target) => seen.at(target),
                     None => seen,
                 })
+            }
+            Error::Invalid { ref problems, .. } => {
+                let code = problems.code().unwrap_or(code).to_string();
+                Outcome::Permanent(JobError::new(code, error.to_string()))
             }
             Error::Stopped => Outcome::Interrupted("the run was told to stop".to_string()),
         }

@@ -68,7 +68,10 @@ pub async fn run(check: &Check, path: &Path) -> Verdict {
     let command = match command(check, path) {
         Ok(command) => command,
         Err(error) => {
-            return failed(format!("the check {name} cannot be run on {}: {error}", path.display()));
+            return failed(format!(
+                "the check {name} cannot be run on {}: {error}",
+                path.display()
+            ));
         }
     };
     let mut program = match Program::start(command) {

@@ -1,10 +1,38 @@
 //! The archive itself: who deposits what, the stages that bring a deposit into every store it
 //! should be in, the registry of what is kept, and what depositors are told.
 
+pub mod checks;
+pub mod codes;
+pub mod collection;
 pub mod config;
+pub mod deposit;
 mod error;
+pub mod event;
 pub mod external;
 pub mod fetch;
+pub mod format;
+mod http;
+pub mod identifier;
+pub mod ingest;
+pub mod item;
+pub mod janitor;
+pub mod metadata;
+pub mod outbox;
+pub mod package;
+pub mod problem;
 pub mod profile;
+pub mod registry;
+pub mod setup;
+pub mod site;
+pub mod stage;
+pub mod stores;
+pub mod validate;
+//pub mod worker;
+mod xml;
 
 pub use error::{Error, Result};
+
+use db::{Migration, migration};
+
+/// The schema of the queue, and the archive's after it.
+pub const MIGRATIONS: &[Migration] = &[queue::MIGRATIONS[0], migration!(2, "0002_archive")];

@@ -42,6 +42,12 @@ pub trait Observer: Sync {
     fn bytes(&self, _bytes: u64) {}
     /// So many more files are done.
     fn files(&self, _files: u64) {}
+    /// The size and digests of a file, if the caller has read it already: it is not read again
+    /// then. The path is as the manifests have it. Digests that are needed and not among them
+    /// make the file be read after all.
+    fn known(&self, _path: &str) -> Option<(u64, Digests)> {
+        None
+    }
     /// Whether to stop.
     fn stopped(&self) -> bool {
         false

@@ -33,7 +33,7 @@ use url::Url;
 
 /// Is given every byte of a file in order, once. When a download starts over, `begin` is called
 /// again, and everything before it does not count.
-pub trait Sink: Send {
+pub trait Sink: Send + Sync {
     fn begin(&mut self);
     fn bytes(&mut self, chunk: &[u8]);
 }
@@ -137,6 +137,17 @@ impl Fetcher {
             416 => Ok(facts(&answer.headers, true, total(&answer.headers))),
             _ => Err(error::of_status(&answer.url, answer.status)),
         }
+    }
+
+    /// Where a `file:` URL below one of the roots is; `None` for other URLs. Such a file is read
+    /// where it is.
+    pub fn local_path(&self, url: &str) -> Result<Option<PathBuf>> {
+        let url = target::parse(url)?;
+        if url.scheme() != "file" {
+            return Ok(None);
+        }
+        local::open(&url, &self.file_roots)?;
+        Ok(url.to_file_path().ok())
     }
 
     /// Fetches a file into `into`, going on with what is there of it already, and makes it

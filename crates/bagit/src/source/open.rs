@@ -192,19 +192,28 @@ pub(crate) fn start_stream(
     };
     let count = Arc::default();
     let raw = Counted { inner: raw, count: Arc::clone(&count) };
+    let plain = decompress(raw, serialization).map_err(failed)?;
+    let plain: Box<dyn Read + Send> = Box::new(BufReader::with_capacity(64 * 1024, plain));
+    Ok((TarReader::new(StreamTape(plain), name), count))
+}
+
+/// The plain tar in a compressed one; anything else is passed on as it is. How far it may expand
+/// is for the caller to watch.
+pub fn decompress(
+    raw: impl Read + Send + 'static,
+    serialization: Serialization,
+) -> io::Result<Box<dyn Read + Send>> {
     let raw = BufReader::with_capacity(256 * 1024, raw);
-    let plain: Box<dyn Read + Send> = match serialization {
+    Ok(match serialization {
         Serialization::TarGz => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
         Serialization::TarBz2 => Box::new(bzip2::bufread::MultiBzDecoder::new(raw)),
         Serialization::TarZst => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(raw).map_err(failed)?;
-            decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(failed)?;
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(raw)?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
             Box::new(decoder)
         }
         Serialization::Directory | Serialization::Tar | Serialization::Zip => Box::new(raw),
-    };
-    let plain: Box<dyn Read + Send> = Box::new(BufReader::with_capacity(64 * 1024, plain));
-    Ok((TarReader::new(StreamTape(plain), name), count))
+    })
 }
 
 #[cfg(test)]

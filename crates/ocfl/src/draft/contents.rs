@@ -22,7 +22,6 @@ pub(super) struct Contents {
     directories: HashSet<String>,
     /// Further digests of content, by the digest it has here.
     fixity: Vec<(u32, Algorithm, String)>,
-    fallbacks: u64,
 }
 
 /// What became of content that was put.
@@ -44,7 +43,6 @@ impl Contents {
             reserved: HashSet::new(),
             directories: HashSet::new(),
             fixity: Vec::new(),
-            fallbacks: 0,
         }
     }
 
@@ -65,15 +63,17 @@ impl Contents {
             self.take(&own, &directory);
             return own;
         }
-        loop {
-            self.fallbacks += 1;
-            let digest = Algorithm::Sha256.hex(path.as_bytes());
-            let other = format!("{directory}/~{}-{}", &digest[..32], self.fallbacks);
-            if self.is_free(&other) {
-                self.take(&other, &directory);
-                return other;
-            }
+        // Made of the path alone where that is free, so that whoever takes the version up again
+        // finds it under the same name, in whatever order.
+        let digest = Algorithm::Sha256.hex(path.as_bytes());
+        let mut other = format!("{directory}/~{}", &digest[..32]);
+        let mut number = 0;
+        while !self.is_free(&other) {
+            number += 1;
+            other = format!("{directory}/~{}-{number}", &digest[..32]);
         }
+        self.take(&other, &directory);
+        other
     }
 
     fn is_free(&self, content_path: &str) -> bool {

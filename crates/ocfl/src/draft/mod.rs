@@ -265,6 +265,11 @@ impl Draft {
     /// Takes over content that an earlier, unfinished write of this version has put for `path`.
     /// False if it is not there, or not of this size: put it then. The digest is believed.
     pub async fn adopt(&self, path: &str, digest: &str, size: u64) -> Result<bool> {
+        Ok(self.take_up(path, digest, size).await?.is_some())
+    }
+
+    /// As [`Draft::adopt`], and says where the content is; `None` if it is not there.
+    pub async fn take_up(&self, path: &str, digest: &str, size: u64) -> Result<Option<Put>> {
         self.check_path(path)?;
         if !self.algorithm.is_digest(digest) {
             let (path, found) = (path.to_owned(), digest.to_owned());
@@ -276,10 +281,14 @@ impl Draft {
         let meta = fetch::found(self.root.store.head(&key).await)?;
         if meta.is_none_or(|meta| meta.size != size) {
             self.contents().give_up(&content_path);
-            return Ok(false);
+            return Ok(None);
         }
-        self.record(path, digest.to_ascii_lowercase(), size, content_path).await?;
-        Ok(true)
+        self.record(path, digest.to_ascii_lowercase(), size, content_path).await.map(Some)
+    }
+
+    /// The key in the store of content that this draft has put or taken up, until it is sealed.
+    pub fn key(&self, put: &Put) -> String {
+        join(&self.waiting.object, &put.content_path)
     }
 
     /// Adds a digest of another algorithm for a file, to be kept in the fixity block.

@@ -101,6 +101,20 @@ impl Context {
         self.fenced(move |tx| running::checkpoint(tx, tx.now(), worker, &lease, &key, &value)).await
     }
 
+    /// Writes what the run has found out so far, if the job is still its own (I4). An error says
+    /// that the run should stop.
+    pub async fn write(
+        &self,
+        work: impl Fn(&mut Tx<'_>) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let (worker, lease) = (self.shared.worker, self.lease.clone());
+        self.fenced(move |tx| match running::find(tx, worker, &lease)? {
+            Some(_) => work(tx).map(|()| true),
+            None => Ok(false),
+        })
+        .await
+    }
+
     /// The marks that earlier runs of this stage left.
     pub async fn checkpoints(&self) -> Result<HashMap<String, String>> {
         let (job, stage) = (self.lease.job, self.stage);

@@ -1,0 +1,101 @@
+//! What was deposited? Finds out its kind, fetches a manifest that was given by URL, and checks
+//! the digest that was given with it.
+
+use super::kind::{self, Deposited};
+use super::{Deposit, batch_of, find, payload};
+use crate::error::{Error, Result};
+use crate::fetch::Expect;
+use crate::item::Source;
+use crate::problem::Problems;
+use crate::site::Site;
+use crate::stage::recording::into_queue;
+use crate::validate::check_claimed;
+use db::{Statement, Tx, statement};
+use queue::rules::batch;
+use queue::runtime::{Context, Work};
+use queue::{Claimed, Outcome};
+use std::sync::Arc;
+
+pub struct Examining(pub Arc<Site>);
+
+impl Work for Examining {
+    async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
+        match examine(&self.0, job, context).await {
+            Ok(outcome) => outcome,
+            Err(error) => refuse(job, context, error),
+        }
+    }
+}
+
+/// What cannot be expanded fails the batch, and is reported all the same; what may pass is tried
+/// again.
+pub(super) fn refuse(job: &Claimed, context: &Context, error: Error) -> Outcome {
+    let Ok(id) = batch_of(job) else { return error.into() };
+    if error.is_transient() || matches!(error, Error::Stopped) {
+        return error.into();
+    }
+    let text = error.to_string();
+    let note = format!("the batch failed: {}", text.lines().next().unwrap_or_default());
+    context.record(move |tx| {
+        let now = tx.now();
+        match batch::fail(tx, now, id, &text) {
+            // It was cancelled or deleted meanwhile.
+            Err(queue::Error::Refused(_)) => Ok(()),
+            done => done.map(|_| ()),
+        }
+    });
+    Outcome::Skip(note)
+}
+
+async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outcome> {
+    let id = batch_of(job)?;
+    let deposit = site.db.read(move |tx| find(tx, id)).await?;
+    let kind = match (deposit.options.kind, &deposit.source) {
+        (Some(kind), _) => kind,
+        (None, Source::Url(_)) => kind::of_url(&deposit.name),
+        (None, source) => kind::of_path(&source.path().unwrap_or_default())?,
+    };
+    let kept = match kind {
+        Deposited::Manifest => Some(keep(site, &deposit).await?),
+        _ => None,
+    };
+    context.record(move |tx| examined(tx, id, kind, kept.as_deref()).map_err(into_queue));
+    Ok(Outcome::success())
+}
+
+fn examined(tx: &mut Tx<'_>, batch: i64, kind: Deposited, payload: Option<&str>) -> Result<()> {
+    const EXAMINED: Statement = statement!("sql/deposit_examined");
+    tx.execute(&EXAMINED, &db::params![batch, kind.name(), payload])?;
+    Ok(())
+}
+
+/// The manifest as it was submitted, kept with the batch, and with the digest that was given.
+async fn keep(site: &Arc<Site>, deposit: &Deposit) -> Result<String> {
+    let payloads = site.settings.payloads.clone();
+    let name = match (&deposit.payload, &deposit.source) {
+        (Some(kept), _) => kept.clone(),
+        (None, Source::Url(url)) => {
+            let (name, path) = payload::place(&payloads)?;
+            site.fetcher.download(url, &path, &Expect::default(), &mut (), &|_| ()).await?;
+            let file =
+                std::fs::File::open(&path).map_err(|e| crate::package::unreadable(&path, &e))?;
+            payload::settle(&file, &path)?;
+            name
+        }
+        (None, source) => payload::keep(&payloads, &source.path().unwrap_or_default())?,
+    };
+    if let Some(claimed) = deposit.options.claimed.clone() {
+        let package = crate::package::Package::at(
+            crate::package::Form::File,
+            &payloads.join(&name),
+            &deposit.name,
+        )?;
+        let mut problems = Problems::default();
+        check_claimed(&package, &claimed, &(Arc::new(|_| true) as _), &mut problems)?;
+        if problems.has_errors() {
+            let what = format!("the manifest {}", deposit.name);
+            return Err(Error::Invalid { what, problems: Box::new(problems) });
+        }
+    }
+    Ok(name)
+}

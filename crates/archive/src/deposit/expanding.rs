@@ -1,0 +1,184 @@
+//! Makes a deposit's jobs, all or none of them. The rows of a manifest are streamed: five million
+//! of them are no problem.
+
+use super::examining::refuse;
+use super::manifest::{self, Common, Rows};
+use super::{Deposit, batch_of, find};
+use crate::error::{Error, Result};
+use crate::item::{Item, Kind, Source};
+use crate::package::unreadable;
+use crate::problem::Problems;
+use crate::site::Site;
+use db::Db;
+use queue::rules::batch::{self, Entry};
+use queue::runtime::{Context, Work};
+use queue::{Catalog, Claimed, Outcome};
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Entries that are written in one transaction.
+const PORTION: usize = 2_000;
+
+pub struct Expanding(pub Arc<Site>);
+
+impl Work for Expanding {
+    async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
+        match expand(&self.0, job, context).await {
+            Ok(outcome) => outcome,
+            Err(error) => refuse(job, context, error),
+        }
+    }
+}
+
+async fn expand(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outcome> {
+    let id = batch_of(job)?;
+    let (deposit, batch) =
+        site.db.read(move |tx| Ok::<_, Error>((find(tx, id)?, batch::load(tx, id)?))).await?;
+    if batch.state != queue::BatchState::Pending {
+        return Ok(Outcome::Skip(format!("the batch is {} by now", batch.state)));
+    }
+    let collection = batch.collection.clone().unwrap_or_default();
+    let expander = Expander {
+        db: site.db.clone(),
+        batch: id,
+        collection,
+        deposit,
+        payloads: site.settings.payloads.clone(),
+        context: context.clone(),
+    };
+    let count = crate::stage::validating::blocking(move || expander.run()).await?;
+    context.record(move |tx| {
+        let now = tx.now();
+        batch::accept(tx, now, id).map(|_| ())
+    });
+    let note = Some(format!("{count} objects to ingest"));
+    Ok(Outcome::Success(queue::Handover { note, ..queue::Handover::default() }))
+}
+
+struct Expander {
+    db: Db,
+    batch: i64,
+    collection: String,
+    deposit: Deposit,
+    payloads: std::path::PathBuf,
+    context: Context,
+}
+
+impl Expander {
+    fn run(&self) -> Result<u64> {
+        let options = &self.deposit.options;
+        let kind = match self.deposit.kind.as_deref() {
+            Some("manifest") => return self.manifest(),
+            Some("directory") => Kind::Directory,
+            Some("container") => Kind::Container,
+            _ => Kind::File,
+        };
+        let item = Item {
+            kind,
+            source: self.deposit.source.clone(),
+            name: self.deposit.name.clone(),
+            identifier: options.identifier.clone(),
+            local_ids: options.local_ids.clone(),
+            claimed: options.claimed.clone(),
+            size: None,
+            mode: options.mode,
+            update: options.update,
+            metadata: options.metadata.clone(),
+            line: None,
+        };
+        self.fill(vec![entry(1, &item, &self.collection)?])?;
+        Ok(1)
+    }
+
+    fn manifest(&self) -> Result<u64> {
+        let options = &self.deposit.options;
+        let payload = self.deposit.payload.clone().unwrap_or_default();
+        let path = self.payloads.join(payload);
+        let mut reader = open(&path, &self.deposit.name)?;
+        let common = Common {
+            mode: options.mode,
+            update: options.update,
+            metadata: options.metadata.clone(),
+        };
+        let mut portion = Vec::with_capacity(PORTION);
+        let mut number = 0;
+        let mut rows = None;
+        while let Some(row) = reader.next_row().map_err(|e| broken(&self.deposit.name, &e))? {
+            let profile = reader.header().map(|h| h.profile);
+            let rows = *rows.get_or_insert(profile.map_or(Rows::OneObject, manifest::rows_of));
+            let Rows::Each(kind) = rows else { continue };
+            let Some(item) = manifest::item_of(&row, kind, &common) else { continue };
+            number += 1;
+            portion.push(entry(number, &item, &self.collection)?);
+            if portion.len() == PORTION {
+                self.fill(std::mem::take(&mut portion))?;
+            }
+            if self.context.stop() != queue::runtime::Stop::No {
+                return Err(Error::Stopped);
+            }
+        }
+        let report = reader.finish().map_err(|e| broken(&self.deposit.name, &e))?;
+        if !report.is_valid() {
+            let mut problems = Problems::default();
+            manifest::take_report(&self.deposit.name, &report, &mut problems);
+            let what = format!("the manifest {}", self.deposit.name);
+            return Err(Error::Invalid { what, problems: Box::new(problems) });
+        }
+        if rows == Some(Rows::OneObject) {
+            let item = Item {
+                kind: Kind::ObjectManifest,
+                source: Source::from_path(&path)?,
+                name: self.deposit.name.clone(),
+                identifier: options.identifier.clone(),
+                local_ids: options.local_ids.clone(),
+                claimed: None,
+                size: None,
+                mode: options.mode,
+                update: options.update,
+                metadata: options.metadata.clone(),
+                line: None,
+            };
+            number = 1;
+            portion.push(entry(1, &item, &self.collection)?);
+        }
+        self.fill(portion)?;
+        Ok(u64::try_from(number).unwrap_or(0))
+    }
+
+    /// Writing an entry again changes nothing, so a run that was cut short begins again.
+    fn fill(&self, entries: Vec<Entry>) -> Result<()> {
+        let batch = self.batch;
+        self.db.write_blocking(move |tx| {
+            let catalog = Catalog::load(tx)?;
+            batch::fill(tx, &catalog, batch, &entries).map_err(Error::from)
+        })
+    }
+}
+
+fn entry(number: i64, item: &Item, collection: &str) -> Result<Entry> {
+    let subject = match (&item.identifier, item.local_ids.first()) {
+        (Some(id), _) | (None, Some(id)) => id.clone(),
+        (None, None) => item.name.clone(),
+    };
+    Ok(Entry {
+        number,
+        subject: queue::subject::encode(subject.as_bytes())?,
+        lock: Some(item.lock(collection)),
+        payload: Some(serde_json::json!(item).to_string().into_bytes()),
+    })
+}
+
+/// Opens a manifest in either of its forms.
+pub fn open(path: &Path, name: &str) -> Result<checkm::Reader<BufReader<std::fs::File>>> {
+    let file = std::fs::File::open(path).map_err(|e| unreadable(path, &e))?;
+    let reader = BufReader::with_capacity(256 * 1024, file);
+    checkm::Reader::new(reader, &checkm::Options::default()).map_err(|e| broken(name, &e))
+}
+
+pub fn broken(name: &str, error: &checkm::Error) -> Error {
+    Error::permanent(
+        "manifest_unreadable",
+        format!("the manifest {name} cannot be read: {error}; submit it again"),
+    )
+}

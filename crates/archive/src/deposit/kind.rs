@@ -1,0 +1,78 @@
+//! What a deposit is: found out from what is there, unless the depositor says so.
+
+use crate::error::{Error, Result};
+use crate::package::unpack::sniff;
+use crate::package::unreadable;
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+use std::path::Path;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Deposited {
+    File,
+    Directory,
+    Container,
+    /// Of one object, or of many: its profile says.
+    Manifest,
+}
+
+impl Deposited {
+    pub fn name(self) -> &'static str {
+        match self {
+            Deposited::File => "file",
+            Deposited::Directory => "directory",
+            Deposited::Container => "container",
+            Deposited::Manifest => "manifest",
+        }
+    }
+}
+
+/// Looks at what is at a path.
+pub fn of_path(path: &Path) -> Result<Deposited> {
+    let meta = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?;
+    if meta.is_dir() {
+        return Ok(Deposited::Directory);
+    }
+    if !meta.is_file() {
+        return Err(Error::permanent(
+            "not_a_file",
+            format!("{} is neither a file nor a directory; deposit one of those", path.display()),
+        ));
+    }
+    if is_manifest(path)? {
+        return Ok(Deposited::Manifest);
+    }
+    Ok(match sniff(path)? {
+        Some(_) => Deposited::Container,
+        None => Deposited::File,
+    })
+}
+
+/// A manifest says so in its first line; one whose name says so is taken for one too, so that
+/// what is wrong with it is told.
+fn is_manifest(path: &Path) -> Result<bool> {
+    let mut start = Vec::with_capacity(1024);
+    let file = std::fs::File::open(path).map_err(|e| unreadable(path, &e))?;
+    file.take(1024).read_to_end(&mut start).map_err(|e| unreadable(path, &e))?;
+    let text = String::from_utf8_lossy(&start);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let json = text.starts_with('{') && text.contains("checkm-json/");
+    let named = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("checkm"));
+    Ok(named || json || text.to_ascii_lowercase().starts_with("#%checkm"))
+}
+
+/// A URL tells by the end of its name only.
+pub fn of_url(name: &str) -> Deposited {
+    let lower = name.to_ascii_lowercase();
+    let ends = |ends: &[&str]| ends.iter().any(|e| lower.ends_with(e));
+    if ends(&[".checkm"]) {
+        Deposited::Manifest
+    } else if ends(&[
+        ".tar", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tbz", ".tar.zst", ".tzst",
+    ]) {
+        Deposited::Container
+    } else {
+        Deposited::File
+    }
+}

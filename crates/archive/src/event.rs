@@ -1,0 +1,124 @@
+//! PREMIS events as they are kept: with an id derived from job, kind and path, so that a stage
+//! that runs again writes the same ones.
+
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What happened, in the terms of the preservation event vocabulary.
+pub mod kind {
+    pub const INGESTION: &str = "ingestion";
+    pub const VALIDATION: &str = "validation";
+    pub const DIGEST_CALCULATION: &str = "message digest calculation";
+    pub const FORMAT_IDENTIFICATION: &str = "format identification";
+    pub const IDENTIFIER_ASSIGNMENT: &str = "identifier assignment";
+    pub const REPLICATION: &str = "replication";
+    pub const FIXITY_CHECK: &str = "fixity check";
+    pub const VIRUS_CHECK: &str = "virus check";
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    pub id: String,
+    pub kind: String,
+    pub at: Micros,
+    pub agent: String,
+    /// `success`, `warning` or `failure`.
+    pub outcome: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The file it is about; `None` for the whole version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+/// The program that does what events tell of.
+pub fn agent() -> String {
+    format!("accession {}", env!("CARGO_PKG_VERSION"))
+}
+
+impl Event {
+    /// An event about the whole version. `aspect` tells several of one kind apart: a store, a
+    /// check; it is part of the id.
+    pub fn of(job: i64, kind: &str, aspect: &str, at: Micros) -> Event {
+        Event {
+            id: id(job, kind, aspect),
+            kind: kind.to_string(),
+            at,
+            agent: agent(),
+            outcome: "success".to_string(),
+            detail: None,
+            note: None,
+            path: None,
+        }
+    }
+
+    pub fn detail(self, detail: impl Into<String>) -> Event {
+        Event { detail: Some(detail.into()), ..self }
+    }
+
+    pub fn note(self, note: impl Into<String>) -> Event {
+        Event { note: Some(note.into()), ..self }
+    }
+
+    pub fn outcome(self, outcome: &str) -> Event {
+        Event { outcome: outcome.to_string(), ..self }
+    }
+}
+
+/// A UUID (of the kind that is derived from names) of a job's event.
+pub fn id(job: i64, kind: &str, aspect: &str) -> String {
+    let digest = Sha256::digest(format!("accession event\n{job}\n{kind}\n{aspect}"));
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    // Version 8 (made in a way of its own), variant 1.
+    bytes[6] = bytes[6] & 0x0f | 0x80;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// Keeps an event of a job that is on its way; one that is kept already stays as it was.
+pub fn keep(tx: &mut Tx<'_>, job: i64, event: &Event) -> queue::Result<()> {
+    const KEEP: Statement = statement!("sql/keep_event");
+    let text = serde_json::json!(event).to_string();
+    tx.execute(&KEEP, &db::params![job, &event.id, &text])?;
+    Ok(())
+}
+
+struct Kept(Event);
+
+impl FromRow for Kept {
+    fn from_row(row: &Row<'_>) -> db::Result<Kept> {
+        let text: String = row.get(0)?;
+        serde_json::from_str(&text)
+            .map(Kept)
+            .map_err(|e| db::Error::Other("an event".to_string(), e.to_string()))
+    }
+}
+
+/// The events of a job on its way, in the order of their time.
+pub fn kept(tx: &mut Tx<'_>, job: i64) -> queue::Result<Vec<Event>> {
+    const KEPT: Statement = statement!("sql/kept_events");
+    let rows: Vec<Kept> = tx.query(&KEPT, &db::params![job])?;
+    let mut events: Vec<Event> = rows.into_iter().map(|k| k.0).collect();
+    events.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
+    Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_happening_has_the_same_id() {
+        let one = id(7, kind::REPLICATION, "main");
+        assert_eq!(one, id(7, kind::REPLICATION, "main"));
+        assert_ne!(one, id(7, kind::REPLICATION, "other"));
+        assert_ne!(one, id(8, kind::REPLICATION, "main"));
+        assert_eq!(one.len(), 36);
+        assert_eq!(one.as_bytes()[14], b'8');
+    }
+}

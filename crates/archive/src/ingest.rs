@@ -1,0 +1,188 @@
+//! One job's way through the stages, as it is kept between them.
+
+use crate::error::Result;
+use crate::item::Item;
+use crate::metadata::Metadata;
+use crate::package::Package;
+use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What is known of a job so far.
+#[derive(Debug, Clone, Default)]
+pub struct Ingest {
+    pub job: i64,
+    pub batch: Option<i64>,
+    pub collection: String,
+    pub space_bytes: Option<i64>,
+    pub package: Option<Package>,
+    pub object: Option<i64>,
+    pub version: Option<i64>,
+    pub unchanged: bool,
+    pub metadata: Metadata,
+    /// What waits to be sealed, by store.
+    pub stores: BTreeMap<String, Waiting>,
+    pub summary: Summary,
+    pub began_at: Micros,
+    pub recorded_at: Option<Micros>,
+}
+
+/// A version that is written to a store and not sealed; see [`ocfl::Unsealed`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    pub path: String,
+    pub digest: String,
+    /// When it was stored and found good.
+    pub at: Micros,
+}
+
+/// Counts for reports.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Summary {
+    pub identifier: String,
+    pub local_ids: Vec<String>,
+    pub files: i64,
+    pub bytes: i64,
+    pub files_new: i64,
+    pub files_changed: i64,
+    pub files_unchanged: i64,
+    pub files_absent: i64,
+    pub is_bag: bool,
+    pub warnings: Vec<String>,
+    /// Files and bytes by PUID; `unknown` for those that are none.
+    pub formats: BTreeMap<String, (i64, i64)>,
+    pub stores: Vec<String>,
+}
+
+fn json<T: DeserializeOwned + Default>(text: Option<String>) -> db::Result<T> {
+    match text {
+        None => Ok(T::default()),
+        Some(text) => serde_json::from_str(&text)
+            .map_err(|e| db::Error::Other("a row of an ingest".to_string(), e.to_string())),
+    }
+}
+
+impl FromRow for Ingest {
+    fn from_row(row: &Row<'_>) -> db::Result<Ingest> {
+        Ok(Ingest {
+            job: row.get(0)?,
+            batch: row.get(1)?,
+            collection: row.get(2)?,
+            space_bytes: row.get(3)?,
+            package: json(row.get(4)?)?,
+            object: row.get(5)?,
+            version: row.get(6)?,
+            unchanged: row.get(7)?,
+            metadata: json(row.get(8)?)?,
+            stores: json(row.get(9)?)?,
+            summary: json(row.get(10)?)?,
+            began_at: row.get(11)?,
+            recorded_at: row.get(12)?,
+        })
+    }
+}
+
+pub fn find(tx: &mut Tx<'_>, job: i64) -> Result<Option<Ingest>> {
+    const FIND: Statement = statement!("sql/find_ingest");
+    Ok(tx.first(&FIND, &db::params![job])?)
+}
+
+/// Writes all of it, new or not.
+pub fn save(tx: &mut Tx<'_>, ingest: &Ingest) -> queue::Result<()> {
+    const SAVE: Statement = statement!("sql/save_ingest");
+    let text = |value: serde_json::Value| value.to_string();
+    let package = ingest.package.as_ref().map(|p| text(serde_json::json!(p)));
+    let metadata = text(serde_json::json!(ingest.metadata));
+    let stores = text(serde_json::json!(ingest.stores));
+    let summary = text(serde_json::json!(ingest.summary));
+    tx.execute(
+        &SAVE,
+        &db::params![
+            ingest.job,
+            ingest.batch,
+            &ingest.collection,
+            ingest.space_bytes,
+            &package,
+            ingest.object,
+            ingest.version,
+            ingest.unchanged,
+            &metadata,
+            &stores,
+            &summary,
+            ingest.began_at
+        ],
+    )?;
+    Ok(())
+}
+
+/// A file of a job on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobFile {
+    pub number: i64,
+    pub path: String,
+    pub size: Option<i64>,
+    pub locator: Vec<u8>,
+    /// JSON: where it is fetched from, and what it must be.
+    pub source: Option<String>,
+    pub sha512: Option<String>,
+    /// JSON: the other digests.
+    pub digests: Option<String>,
+    pub puid: Option<String>,
+    /// JSON.
+    pub format: Option<String>,
+    pub change: crate::codes::Change,
+}
+
+impl FromRow for JobFile {
+    fn from_row(row: &Row<'_>) -> db::Result<JobFile> {
+        Ok(JobFile {
+            number: row.get(0)?,
+            path: row.get(1)?,
+            size: row.get(2)?,
+            locator: row.get::<Option<Vec<u8>>>(3)?.unwrap_or_default(),
+            source: row.get(4)?,
+            sha512: row.get(5)?,
+            digests: row.get(6)?,
+            puid: row.get(7)?,
+            format: row.get(8)?,
+            change: row.get(9)?,
+        })
+    }
+}
+
+/// Writes files; those that are there already become what they are now.
+pub fn put_files(tx: &mut Tx<'_>, job: i64, files: &[JobFile]) -> queue::Result<()> {
+    const PUT: Statement = statement!("sql/put_ingest_files", per engine);
+    let rows: Vec<[Value<'_>; 9]> = files
+        .iter()
+        .map(|f| {
+            db::params![
+                f.number, &f.path, f.size, &f.locator, &f.source, &f.sha512, &f.digests, &f.puid,
+                &f.format
+            ]
+        })
+        .collect();
+    tx.each::<(), 9>(&PUT, &db::params![job], &rows)?;
+    Ok(())
+}
+
+/// A page of a job's files, in order.
+pub fn files_after(tx: &mut Tx<'_>, job: i64, after: i64, limit: i64) -> Result<Vec<JobFile>> {
+    const PAGE: Statement = statement!("sql/ingest_files_after");
+    Ok(tx.query(&PAGE, &db::params![job, after, limit])?)
+}
+
+pub fn forget_files(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
+    const FORGET: Statement = statement!("sql/forget_ingest_files");
+    tx.execute(&FORGET, &db::params![job])?;
+    Ok(())
+}
+
+/// What a stage works with: the job's row and what it is to bring in.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub ingest: Ingest,
+    pub item: Item,
+}

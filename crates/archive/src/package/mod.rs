@@ -1,0 +1,189 @@
+//! How the bytes of a package are read, whatever it is: a directory, an archive, one file, or
+//! files that were fetched one by one.
+
+pub mod known;
+pub mod pass;
+pub mod path;
+pub mod stretch;
+pub mod survey;
+pub mod unpack;
+
+use crate::error::{Error, Result};
+use bagit::source::directory::Directory;
+use bagit::source::tar::TarFile;
+use bagit::source::zip::ZipFile;
+use bagit::source::{Kind, Member, Members, Serialization};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use stretch::Stretch;
+
+/// The form in which a package's members can be read in any order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    File,
+    Directory,
+    Tar,
+    Zip,
+}
+
+/// Where a package is, and how to tell that it is still the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Package {
+    pub form: Form,
+    /// A path, encoded as in [`crate::item::Source`].
+    pub path: String,
+    /// The deposited name, which bags are compared with.
+    pub name: String,
+    /// The files were listed by a manifest, and fetched one by one.
+    #[serde(default)]
+    pub fetched: bool,
+    /// Size, time and number of the file when it was first looked at; directories have none.
+    pub fingerprint: Option<String>,
+    /// The same of what was deposited, where this was made from it.
+    #[serde(default)]
+    pub deposited: Option<String>,
+}
+
+impl Package {
+    pub fn at(form: Form, path: &Path, name: &str) -> Result<Package> {
+        let meta = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?;
+        let known = meta.is_file().then(|| fingerprint(&meta));
+        Ok(Package {
+            form,
+            path: crate::item::Source::from_path(path)?.to_string(),
+            name: name.to_string(),
+            fetched: false,
+            deposited: known.clone(),
+            fingerprint: known,
+        })
+    }
+
+    pub fn path(&self) -> PathBuf {
+        crate::item::Source::Path(self.path.clone()).path().unwrap_or_default()
+    }
+
+    /// Opens the package, if it is still the one that was looked at first.
+    pub fn open(&self) -> Result<Arc<dyn Members>> {
+        let path = self.path();
+        let meta = std::fs::metadata(&path).map_err(|e| unreadable(&path, &e))?;
+        if self.fingerprint.as_ref().is_some_and(|known| *known != fingerprint(&meta)) {
+            return Err(Error::permanent(
+                "package_changed",
+                format!(
+                    "{} has changed since the ingest began; deposit it again when it is complete",
+                    path.display()
+                ),
+            ));
+        }
+        if self.form == Form::Directory {
+            return Ok(Arc::new(Directory::new(path)));
+        }
+        let file = File::open(&path).map_err(|e| unreadable(&path, &e))?;
+        Ok(match self.form {
+            Form::Tar => Arc::new(TarFile::new(file, &self.name)),
+            Form::Zip => Arc::new(ZipFile::new(file, &self.name)),
+            Form::File | Form::Directory => {
+                Arc::new(SingleFile { path, name: self.name.clone(), size: meta.len() })
+            }
+        })
+    }
+}
+
+impl Package {
+    /// The bytes of a member as a stretch of a file, where they are just that: not for what is
+    /// compressed.
+    pub fn stretch(&self, locator: &[u8]) -> Option<Stretch> {
+        let path = self.path();
+        match self.form {
+            Form::Tar => {
+                let word = |at: usize| {
+                    let bytes = locator.get(at..at + 8)?.try_into().ok()?;
+                    Some(u64::from_le_bytes(bytes))
+                };
+                Stretch::of(&path, word(0)?, Some(word(8)?))
+            }
+            Form::File => Stretch::of(&path, 0, None),
+            Form::Directory => {
+                Stretch::of(&path.join(std::ffi::OsStr::from_bytes(locator)), 0, None)
+            }
+            Form::Zip => None,
+        }
+    }
+}
+
+/// What changes when a file is written to or replaced.
+pub fn fingerprint(meta: &std::fs::Metadata) -> String {
+    format!("{}:{}.{}:{}", meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino())
+}
+
+/// A file that cannot be read: gone or forbidden is for a person to mend, the rest may pass.
+pub fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let shown = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::permanent(
+            "package_missing",
+            format!("{shown} is not there; put it back and requeue the job, or deposit it again"),
+        ),
+        io::ErrorKind::PermissionDenied => Error::permanent(
+            "package_forbidden",
+            format!("{shown} may not be read by this worker; give it the right to, and requeue"),
+        ),
+        _ => Error::transient("package_unreadable", format!("{shown} cannot be read: {error}")),
+    }
+}
+
+/// A package of one file.
+struct SingleFile {
+    path: PathBuf,
+    name: String,
+    size: u64,
+}
+
+impl Members for SingleFile {
+    fn serialization(&self) -> Serialization {
+        Serialization::Directory
+    }
+
+    fn list(
+        &self,
+        _sizes: bool,
+        visit: &mut dyn FnMut(Member) -> Result<(), bagit::Error>,
+    ) -> Result<(), bagit::Error> {
+        visit(Member {
+            path: self.name.clone(),
+            kind: Kind::File,
+            size: Some(self.size),
+            utf8: true,
+            locator: Vec::new(),
+        })
+    }
+
+    fn open<'a>(&'a self, _locator: &[u8]) -> io::Result<Box<dyn Read + 'a>> {
+        Ok(Box::new(File::open(&self.path)?))
+    }
+
+    fn size(&self, _locator: &[u8]) -> io::Result<u64> {
+        Ok(self.size)
+    }
+
+    fn stored_bytes(&self) -> Option<u64> {
+        Some(self.size)
+    }
+}
+
+/// An error of reading an archive. What its bytes say is for the depositor to mend; what the
+/// disk says may pass.
+pub fn reading_failed(error: bagit::Error) -> Error {
+    match error {
+        bagit::Error::Stopped => Error::Stopped,
+        bagit::Error::Io { .. } => Error::transient("package_unreadable", error.to_string()),
+        bagit::Error::Limit { .. } => Error::permanent("package_limit", error.to_string()),
+        other => Error::permanent("package_damaged", other.to_string()),
+    }
+}

@@ -1,0 +1,70 @@
+//! What is wrong with a deposit: everything at once, capped, each with a stable code, where it
+//! is, and what to do.
+
+use serde::{Deserialize, Serialize};
+
+/// How many problems are kept; all are counted.
+pub const PROBLEMS_MAX: usize = 100;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    pub code: String,
+    /// The file or the row it is about.
+    pub place: String,
+    pub message: String,
+    pub is_error: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problems {
+    pub listed: Vec<Problem>,
+    pub errors: u64,
+    pub warnings: u64,
+}
+
+impl Problems {
+    pub fn error(&mut self, code: &str, place: &str, message: impl Into<String>) {
+        self.add(code, place, message.into(), true);
+    }
+
+    pub fn warning(&mut self, code: &str, place: &str, message: impl Into<String>) {
+        self.add(code, place, message.into(), false);
+    }
+
+    fn add(&mut self, code: &str, place: &str, message: String, is_error: bool) {
+        let count = if is_error { &mut self.errors } else { &mut self.warnings };
+        *count += 1;
+        let kept = self.listed.iter().filter(|p| p.is_error == is_error).count();
+        if kept < PROBLEMS_MAX {
+            let (code, place) = (code.to_string(), place.to_string());
+            self.listed.push(Problem { code, place, message, is_error });
+        }
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// One text of all of them: the first line counts, then one line each.
+    pub fn text(&self, what: &str) -> String {
+        let mut text = format!("{what}: {}", plural(self.errors, "problem"));
+        for problem in self.listed.iter().filter(|p| p.is_error) {
+            text.push_str(&format!("\n[{}] {}", problem.code, problem.message));
+        }
+        let listed = self.listed.iter().filter(|p| p.is_error).count() as u64;
+        if self.errors > listed {
+            text.push_str(&format!("\n… and {} more", self.errors - listed));
+        }
+        text
+    }
+
+    /// The code of the first error: what the job's failure is filed under.
+    pub fn code(&self) -> Option<&str> {
+        self.listed.iter().find(|p| p.is_error).map(|p| p.code.as_str())
+    }
+}
+
+/// `1 problem`, `2 problems`.
+pub fn plural(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,6 @@
+//! What the archive keeps: objects, versions, files, copies, events.
+
+pub mod carried;
+pub mod events;
+pub mod record;
+pub mod resolve;

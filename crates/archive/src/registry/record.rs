@@ -1,0 +1,87 @@
+//! Recording a version: one transaction for any number of files.
+
+use crate::error::Result;
+use crate::event;
+use crate::ingest::Ingest;
+use crate::stage::verifying::ingested_at;
+use db::{Micros, Statement, Tx, statement};
+
+/// What is recorded of a version beside its files.
+#[derive(Debug, Clone)]
+pub struct NewVersion {
+    pub ingest: Ingest,
+    pub submitter: String,
+    pub message: Option<String>,
+    pub replaces: bool,
+    pub fixity_micros: Micros,
+}
+
+/// Records the version, if it is not recorded yet, as of when its events say it was ingested.
+pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
+    const VERSION: Statement = statement!("sql/insert_version");
+    const END_CHANGED: Statement = statement!("sql/end_changed_files");
+    const END_ABSENT: Statement = statement!("sql/end_absent_files");
+    const FILES: Statement = statement!("sql/insert_files");
+    const OBJECT: Statement = statement!("sql/activate_object");
+    const COUNT: Statement = statement!("sql/count_version");
+    const INGEST: Statement = statement!("sql/ingest_recorded");
+    let ingest = &new.ingest;
+    let (Some(object), Some(version)) = (ingest.object, ingest.version) else {
+        return Ok(());
+    };
+    let events = event::kept(tx, ingest.job)?;
+    let now = ingested_at(&events);
+    let metadata = serde_json::json!(ingest.metadata).to_string();
+    let summary = &ingest.summary;
+    let inserted = tx.execute(
+        &VERSION,
+        &db::params![
+            object,
+            version,
+            ingest.job,
+            ingest.batch,
+            &new.submitter,
+            &new.message,
+            &metadata,
+            summary.files_new,
+            summary.files_changed,
+            summary.files_absent,
+            now
+        ],
+    )?;
+    if inserted == 0 {
+        return Ok(());
+    }
+    tx.execute(&END_CHANGED, &db::params![ingest.job, object, version])?;
+    if new.replaces {
+        tx.execute(&END_ABSENT, &db::params![ingest.job, object, version])?;
+    }
+    tx.execute(&FILES, &db::params![ingest.job, object, version])?;
+    tx.execute(&OBJECT, &db::params![object, version, &ingest.metadata.what, &metadata, now])?;
+    tx.execute(&COUNT, &db::params![object, version])?;
+    copies(tx, new, object, version)?;
+    for event in events {
+        super::events::insert(tx, Some(object), Some(version), Some(ingest.job), &event)?;
+    }
+    tx.execute(&INGEST, &db::params![ingest.job, now])?;
+    Ok(())
+}
+
+fn copies(tx: &mut Tx<'_>, new: &NewVersion, object: i64, version: i64) -> Result<()> {
+    const COPY: Statement = statement!("sql/put_copy");
+    for (store, waiting) in &new.ingest.stores {
+        tx.execute(
+            &COPY,
+            &db::params![
+                object,
+                store,
+                version,
+                &waiting.path,
+                &waiting.digest,
+                waiting.at,
+                waiting.at.saturating_add(new.fixity_micros)
+            ],
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Finding the object a job is about, or reserving one; comparing files with its current version.
+
+use crate::codes::ObjectState;
+use crate::error::{Error, Result};
+use crate::identifier::Minter;
+use crate::item::Mode;
+use crate::stage::resolving::check_mode;
+use db::{FromRow, Row, Statement, Tx, Value, statement};
+
+/// What a deposit and its package say of an object.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub collection: String,
+    pub identifier: Option<String>,
+    pub local_ids: Vec<String>,
+    /// The job's lock.
+    pub lock: String,
+    pub mode: Mode,
+    pub minted_by: MintedBy,
+    pub title: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub enum MintedBy {
+    Us(Minter),
+    Service,
+    Nobody,
+}
+
+pub enum Resolved {
+    Found(Found),
+    /// The object has another lock: the job goes on with that one.
+    Elsewhere(String),
+    /// An identifier must come from a service first.
+    NeedsIdentifier,
+}
+
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub object: i64,
+    pub identifier: String,
+    pub collection: String,
+    pub lock: String,
+    pub state: ObjectState,
+    pub head: i64,
+    pub metadata: Option<String>,
+    pub local_ids: Vec<String>,
+}
+
+impl FromRow for Found {
+    fn from_row(row: &Row<'_>) -> db::Result<Found> {
+        Ok(Found {
+            object: row.get(0)?,
+            identifier: row.get(1)?,
+            collection: row.get(2)?,
+            lock: row.get(3)?,
+            state: row.get(4)?,
+            head: row.get(5)?,
+            metadata: row.get(6)?,
+            local_ids: Vec::new(),
+        })
+    }
+}
+
+/// Finds or reserves the object. Running again answers the same: what a job has reserved is its
+/// own, so it never gets a second identifier.
+pub fn resolve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Resolved> {
+    let mut found = match find(tx, asked)? {
+        Some(found) => found,
+        None => match reserve(tx, job, asked)? {
+            Some(found) => found,
+            None => return Ok(Resolved::NeedsIdentifier),
+        },
+    };
+    if found.lock != asked.lock {
+        return Ok(Resolved::Elsewhere(found.lock));
+    }
+    check_mode(asked.mode, found.state == ObjectState::Active, &found.identifier)?;
+    if found.state == ObjectState::Reserved {
+        const TAKE_OVER: Statement = statement!("sql/take_over_object");
+        tx.execute(&TAKE_OVER, &db::params![found.object, job])?;
+    }
+    add_local_ids(tx, &found, asked)?;
+    found.local_ids = local_ids(tx, found.object)?;
+    Ok(Resolved::Found(found))
+}
+
+pub fn local_ids(tx: &mut Tx<'_>, object: i64) -> Result<Vec<String>> {
+    const LOCAL_IDS: Statement = statement!("sql/local_ids_of");
+    let rows: Vec<(String,)> = tx.query(&LOCAL_IDS, &db::params![object])?;
+    Ok(rows.into_iter().map(|r| r.0).collect())
+}
+
+fn find(tx: &mut Tx<'_>, asked: &Asked) -> Result<Option<Found>> {
+    const BY_IDENTIFIER: Statement = statement!("sql/object_by_identifier");
+    const BY_LOCAL_ID: Statement = statement!("sql/object_by_local_id");
+    let mut found: Option<(Found, String)> = None;
+    if let Some(identifier) = &asked.identifier {
+        let object: Option<Found> = tx.first(&BY_IDENTIFIER, &db::params![identifier])?;
+        found = object.map(|object| (object, identifier.clone()));
+    }
+    for local in &asked.local_ids {
+        let object: Option<Found> =
+            tx.first(&BY_LOCAL_ID, &db::params![&asked.collection, local])?;
+        let Some(object) = object else { continue };
+        let contradicts = asked.identifier.as_ref().is_some_and(|i| *i != object.identifier);
+        let by = match &found {
+            Some((other, by)) if other.object != object.object => Some(by.clone()),
+            _ if contradicts => asked.identifier.clone(),
+            _ => None,
+        };
+        if let Some(by) = by {
+            return Err(Error::permanent(
+                "contradictory_identifiers",
+                format!(
+                    "local identifier `{local}` belongs to {}, and the deposit also says `{by}`; correct the one that is wrong",
+                    object.identifier
+                ),
+            ));
+        }
+        found = Some((object, local.clone()));
+    }
+    match found {
+        Some((object, by)) if object.collection != asked.collection => Err(Error::permanent(
+            "other_collection",
+            format!(
+                "`{by}` is an object of collection `{}`, and the deposit is to `{}`; deposit it there, or correct the identifier",
+                object.collection, asked.collection
+            ),
+        )),
+        other => Ok(other.map(|(object, _)| object)),
+    }
+}
+
+/// Reserves a new object; `None` if its identifier has to come from a service.
+fn reserve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Option<Found>> {
+    const INSERT: Statement = statement!("sql/insert_object");
+    let shown = asked.identifier.as_ref().or(asked.local_ids.first());
+    check_mode(asked.mode, false, shown.map_or("it", String::as_str))?;
+    let identifier = match (&asked.identifier, &asked.minted_by) {
+        (Some(identifier), _) => identifier.clone(),
+        (None, MintedBy::Us(minter)) => {
+            let number = tx.next_ids("ark_numbers", 1)?[0];
+            minter.mint(u64::try_from(number).unwrap_or(0))
+        }
+        (None, MintedBy::Service) => return Ok(None),
+        (None, MintedBy::Nobody) => {
+            return Err(Error::permanent(
+                "identifier_required",
+                format!(
+                    "collection `{}` wants its identifiers with the deposit; give one with --id, in the manifest, or as External-Identifier in bag-info.txt",
+                    asked.collection
+                ),
+            ));
+        }
+    };
+    let object = tx.next_ids("object_ids", 1)?[0];
+    let now = tx.now();
+    tx.execute(
+        &INSERT,
+        &db::params![object, &identifier, &asked.collection, &asked.lock, job, &asked.title, now],
+    )?;
+    Ok(Some(Found {
+        object,
+        identifier,
+        collection: asked.collection.clone(),
+        lock: asked.lock.clone(),
+        state: ObjectState::Reserved,
+        head: 0,
+        metadata: None,
+        local_ids: Vec::new(),
+    }))
+}
+
+fn add_local_ids(tx: &mut Tx<'_>, found: &Found, asked: &Asked) -> Result<()> {
+    const ADD: Statement = statement!("sql/add_local_id");
+    for local in &asked.local_ids {
+        tx.execute(&ADD, &db::params![&found.collection, local, found.object])?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub files: i64,
+    pub bytes: i64,
+    pub files_new: i64,
+    pub files_changed: i64,
+    pub files_unchanged: i64,
+    pub files_absent: i64,
+}
+
+/// Compares every file with the current version: new, changed, unchanged; and counts those that
+/// the deposit does not have.
+pub fn classify(tx: &mut Tx<'_>, job: i64, object: i64, replaces: bool) -> Result<Counts> {
+    const CLASSIFY: Statement = statement!("sql/classify_files");
+    const COUNT: Statement = statement!("sql/count_changes");
+    const ABSENT: Statement = statement!("sql/count_absent");
+    tx.execute(&CLASSIFY, &db::params![job, object])?;
+    let (files, bytes, files_new, files_changed, files_unchanged) =
+        tx.one(&COUNT, &db::params![job])?;
+    let (absent,): (i64,) = tx.one(&ABSENT, &[Value::Int(job), Value::Int(object)])?;
+    let files_absent = if replaces { absent } else { 0 };
+    Ok(Counts { files, bytes, files_new, files_changed, files_unchanged, files_absent })
+}

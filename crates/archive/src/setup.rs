@@ -1,0 +1,71 @@
+//! The pipelines of the archive, and the collections that the configuration names: made when a
+//! process starts, if they are not there.
+
+use crate::collection;
+use crate::config::Config;
+use crate::deposit;
+use crate::error::Result;
+use crate::janitor;
+use crate::outbox;
+use crate::stage;
+use db::Tx;
+use queue::rules::pipelines::{self, PipelineSpec};
+use queue::{Catalog, PipelineSettings, StageSettings};
+
+/// Who makes things when no person does.
+const WHO: &str = "accession";
+
+/// Makes what is missing. What is there keeps its settings, but for those that the configuration
+/// names.
+pub fn prepare(tx: &mut Tx<'_>, config: &Config) -> Result<Catalog> {
+    let catalog = Catalog::load(tx)?;
+    for spec in specs() {
+        if catalog.named(&spec.name).is_err() {
+            pipelines::create(tx, tx.now(), WHO, &spec)?;
+        }
+    }
+    let catalog = Catalog::load(tx)?;
+    for (name, section) in &config.stages {
+        let (pipeline, stage) = (catalog.named(stage::PIPELINE)?, name.as_str());
+        let before = pipeline.stage_named(stage)?.settings.clone();
+        let changes = section.changes();
+        let same = changes.iter().all(|(key, value)| {
+            serde_json::json!(before).get(key).is_some_and(|v| v.to_string() == *value)
+        });
+        if !same {
+            pipelines::set(tx, &catalog, stage::PIPELINE, Some(stage), &changes)?;
+        }
+    }
+    for (name, profile) in &config.collections {
+        collection::put(tx, name, profile, WHO)?;
+    }
+    if collection::find(tx, crate::config::DEFAULT_COLLECTION)?.is_none() {
+        collection::put(tx, crate::config::DEFAULT_COLLECTION, &Default::default(), WHO)?;
+    }
+    Ok(Catalog::load(tx)?)
+}
+
+fn specs() -> [PipelineSpec; 5] {
+    let sending = |name: &str| PipelineSpec {
+        stages: vec![(
+            "sending".to_string(),
+            StageSettings { max_attempts: 10, ..StageSettings::default() },
+        )],
+        ..PipelineSpec::staged(name, &["sending"])
+    };
+    let ingest = PipelineSpec {
+        restart: Some("resolving".to_string()),
+        settings: stage::pipeline_settings(),
+        stages: stage::STAGES.map(|s| (s.to_string(), stage::default_settings(s))).to_vec(),
+        ..PipelineSpec::staged(stage::PIPELINE, &stage::STAGES)
+    };
+    let batch = PipelineSpec {
+        settings: PipelineSettings::default(),
+        ..PipelineSpec::staged(deposit::PIPELINE, &deposit::STAGES)
+    };
+    let sweep = PipelineSpec {
+        coalesces: true,
+        ..PipelineSpec::staged(janitor::PIPELINE, &[janitor::STAGE])
+    };
+    [batch, ingest, sweep, sending(outbox::REPORT), sending(outbox::CALLBACK)]
+}

@@ -1,0 +1,145 @@
+//! What all stages of one process share.
+
+use crate::config::{AllowPrivate, Config, MailSection, read_secret};
+use crate::error::{Error, Result};
+use crate::fetch::Fetcher;
+use crate::identifier::{Ezid, Minter};
+use crate::metadata::Metadata;
+use crate::profile::Profile;
+use crate::stores::{StoreSettings, Stores};
+use db::Db;
+use pronom::Identifier;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a deployment is set to.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where submitted manifests are kept with their batches.
+    pub payloads: PathBuf,
+    pub work_space: WorkSpace,
+    pub files_max: u64,
+    pub bytes_max: u64,
+    pub expand_ratio_max: u64,
+    /// Threads that read one package.
+    pub threads: usize,
+    pub naan: String,
+    pub shoulder: String,
+    pub ezid: Option<Ezid>,
+    pub mail: Option<MailSection>,
+    /// Hosts that callbacks may go to although they are not public.
+    pub allow_private: AllowPrivate,
+    /// How long the staged data of a failed job are kept.
+    pub failed_retention_days: i64,
+}
+
+/// Where a job's bytes are while it is worked on.
+#[derive(Debug, Clone)]
+pub struct WorkSpace {
+    pub name: String,
+    pub path: PathBuf,
+    /// Jobs are admitted while no more than this much of it would be used.
+    pub admit_percent: u64,
+    /// Nothing is admitted while more than this much of it is used.
+    pub stop_percent: u64,
+}
+
+impl WorkSpace {
+    /// The directory of one job, which it alone owns.
+    pub fn of(&self, job: i64) -> PathBuf {
+        self.path.join(format!("job-{job}"))
+    }
+}
+
+impl Settings {
+    /// What a configuration comes to. Secrets are read here, so that a missing one is told at
+    /// the start.
+    pub fn of(config: &Config, data: &Path) -> Result<Settings> {
+        let ezid = match &config.identifiers.ezid {
+            Some(ezid) => {
+                let password = read_secret(&ezid.password_file)?;
+                Some(Ezid::new(&ezid.url, &ezid.user, &password, &ezid.shoulder))
+            }
+            None => None,
+        };
+        let work = &config.work_space;
+        Ok(Settings {
+            payloads: data.join("payloads"),
+            work_space: WorkSpace {
+                name: work.name.clone(),
+                path: work.path.clone(),
+                admit_percent: work.admit_percent.into(),
+                stop_percent: work.stop_percent.into(),
+            },
+            files_max: config.limits.files_max,
+            bytes_max: config.limits.bytes_max,
+            expand_ratio_max: config.limits.expand_ratio_max,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            naan: config.identifiers.naan.clone(),
+            shoulder: config.identifiers.shoulder.clone(),
+            ezid,
+            mail: config.mail.clone(),
+            allow_private: config.fetch.allow_private.clone(),
+            failed_retention_days: i64::from(config.limits.invalid_package_retention_days),
+        })
+    }
+}
+
+pub struct Site {
+    pub db: Db,
+    pub settings: Settings,
+    pub stores: Stores,
+    pub identifier: Arc<Identifier>,
+    pub fetcher: Fetcher,
+}
+
+impl Site {
+    /// Opens what a process needs. The database is prepared if it was not.
+    pub fn open(db: Db, config: &Config, data: &Path, identifier: Identifier) -> Result<Site> {
+        let stores = config
+            .stores
+            .iter()
+            .map(|(name, section)| {
+                let (url, storage_class) = (section.url.clone(), section.storage_class.clone());
+                (name.clone(), StoreSettings { url, storage_class })
+            })
+            .collect();
+        let prepared = config.clone();
+        db.write_blocking(move |tx| crate::setup::prepare(tx, &prepared))?;
+        Ok(Site {
+            db,
+            settings: Settings::of(config, data)?,
+            stores: Stores::new(stores),
+            identifier: Arc::new(identifier),
+            fetcher: Fetcher::new(&config.fetch)?,
+        })
+    }
+
+    /// Mints identifiers of this deployment.
+    pub fn minter(&self) -> Result<Minter> {
+        Minter::new(&self.settings.naan, &self.settings.shoulder, "reeeeek")
+    }
+
+    /// An identifier from the service; the same one for the same job, however often it asks.
+    pub async fn mint_outside(&self, job: i64, metadata: &Metadata) -> Result<String> {
+        let Some(ezid) = &self.settings.ezid else {
+            return Err(Error::permanent(
+                "ezid_not_configured",
+                "the collection's identifiers come from EZID, and none is configured; add [identifiers.ezid], or set identifiers=mint",
+            ));
+        };
+        ezid.mint(&format!("job {job}"), metadata).await
+    }
+
+    /// The profile of a collection, as it is now.
+    pub async fn profile(&self, collection: &str) -> Result<Profile> {
+        let name = collection.to_string();
+        let found = self.db.read(move |tx| crate::collection::find(tx, &name)).await?;
+        found.ok_or_else(|| {
+            Error::permanent(
+                "unknown_collection",
+                format!("there is no collection `{collection}`; make it with `accession collection create {collection}`"),
+            )
+        })
+    }
+}

@@ -1,0 +1,2 @@
+select puid, count(*), coalesce(cast(sum(size) as bigint), 0)
+from ingest_files where job = $1 group by puid order by puid

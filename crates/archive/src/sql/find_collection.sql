@@ -1,0 +1,1 @@
+select profile from collections where name = $1

@@ -1,0 +1,1 @@
+select body, created_at, sent_at from messages where id = $1

@@ -1,0 +1,1 @@
+delete from ingest_files where job = $1

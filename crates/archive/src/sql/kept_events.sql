@@ -1,0 +1,1 @@
+select event from ingest_events where job = $1

@@ -1,0 +1,1 @@
+select name, profile, created_at, created_by, updated_at from collections order by name

@@ -1,0 +1,1 @@
+update messages set sent_at = $2 where id = $1

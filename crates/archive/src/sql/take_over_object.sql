@@ -1,0 +1,1 @@
+update objects set job = $2 where id = $1

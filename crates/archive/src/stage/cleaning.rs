@@ -1,0 +1,69 @@
+//! Removes what the job owns: its directory and its reservation; and, if the collection says so,
+//! the deposited package, only if it is unchanged since it was ingested. A failure here never
+//! makes an object count as not preserved.
+
+use super::{Run, failpoint};
+use crate::error::{Error, Result};
+use crate::ingest;
+use crate::package::fingerprint;
+use crate::stage::provisioning::give_back;
+use db::{Statement, Tx, statement};
+use queue::Outcome;
+use std::path::Path;
+
+pub async fn run(run: Run<'_>) -> Result<Outcome> {
+    let note = if run.profile.remove_packages { remove_package(&run)? } else { None };
+    let directory = run.directory();
+    remove_directory(&directory)?;
+    failpoint("cleaning.removed");
+    let job = run.id();
+    run.context.record(move |tx| forget(tx, job));
+    Ok(Outcome::Success(queue::Handover { note, ..queue::Handover::default() }))
+}
+
+/// The directory of one job, whose name no other job's begins with.
+pub fn remove_directory(directory: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::transient(
+            "work_space",
+            format!(
+                "{} cannot be removed: {error}; remove it by hand, the object is preserved",
+                directory.display()
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The rows of a job that only its way through the stages needed.
+pub fn forget(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
+    const EVENTS: Statement = statement!("sql/forget_ingest_events");
+    const CLEANED: Statement = statement!("sql/ingest_cleaned");
+    ingest::forget_files(tx, job)?;
+    tx.execute(&EVENTS, &db::params![job])?;
+    give_back(tx, job)?;
+    let now = tx.now();
+    tx.execute(&CLEANED, &db::params![job, now])?;
+    Ok(())
+}
+
+/// What was deposited is the depositor's: it goes only if the collection says so, and only if it
+/// is, byte for byte, what is preserved now.
+fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
+    let Some(path) = run.item.source.path() else { return Ok(None) };
+    let shown = path.display();
+    if path.is_dir() {
+        return Ok(Some(format!(
+            "{shown} is a directory and stays; only archives and files are removed"
+        )));
+    }
+    let Ok(meta) = std::fs::symlink_metadata(&path) else { return Ok(None) };
+    let known = run.ingest.package.as_ref().and_then(|p| p.deposited.clone());
+    if known != Some(fingerprint(&meta)) {
+        return Ok(Some(format!("{shown} has changed since it was ingested, and stays")));
+    }
+    match std::fs::remove_file(&path) {
+        Ok(()) => Ok(Some(format!("{shown} was removed, as the collection's profile says"))),
+        Err(error) => Ok(Some(format!("{shown} could not be removed: {error}"))),
+    }
+}

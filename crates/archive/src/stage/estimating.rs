@@ -1,0 +1,240 @@
+//! How much space will it take? Looks at everything that has to be fetched, and finds what is
+//! broken before anything is fetched: every bad row of a manifest is listed at once.
+
+use super::Run;
+use crate::codes::Change;
+use crate::deposit::expanding;
+use crate::deposit::manifest::take_report;
+use crate::error::{Error, Result};
+use crate::fetch::Expect;
+use crate::ingest::{self, JobFile};
+use crate::item::{Claimed, Item, Kind, Source};
+use crate::package::unpack::sniff;
+use crate::package::unreadable;
+use crate::problem::Problems;
+use bagit::Serialization;
+use futures_util::StreamExt;
+use futures_util::stream;
+use queue::{Handover, Outcome};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Rows that are looked at together, and how many of them are asked for at once.
+const PORTION: usize = 500;
+const AT_ONCE: usize = 16;
+/// What a compressed package is expected to grow by, until it is known.
+const GROWTH: i64 = 4;
+
+/// Where a file of an object is fetched from, and what it must be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    pub url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<Claimed>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    pub line: u64,
+}
+
+pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
+    let needed = match (run.item.kind, &run.item.source) {
+        (Kind::ObjectManifest, _) => manifest(&run).await?,
+        (_, Source::Url(url)) => match run.site.fetcher.local_path(url)? {
+            Some(path) => in_place(&run.item, path)?,
+            None => {
+                let head = run.site.fetcher.head(url).await?;
+                grown(&run.item, head.size.and_then(|size| i64::try_from(size).ok()))
+            }
+        },
+        (_, source) => in_place(&run.item, source.path().unwrap_or_default())?,
+    };
+    run.ingest.space_bytes = needed;
+    run.save();
+    let mut handover = Handover::default();
+    if needed.is_none() {
+        // Nobody knows how long it will take; what is known goes first.
+        handover.priority = Some((run.job.priority + 10).min(99));
+        handover.note = Some("its size is not known".to_string());
+    }
+    Ok(Outcome::Success(handover))
+}
+
+/// What is read where it is takes no space, but for what has to be unpacked.
+fn in_place(item: &Item, path: PathBuf) -> Result<Option<i64>> {
+    let meta = std::fs::metadata(&path).map_err(|e| unreadable(&path, &e))?;
+    let expected = match item.kind {
+        Kind::Directory => meta.is_dir(),
+        _ => meta.is_file(),
+    };
+    if !expected {
+        return Err(Error::permanent(
+            "not_as_announced",
+            format!(
+                "{} is not the {:?} that was announced; deposit it again",
+                path.display(),
+                item.kind
+            ),
+        ));
+    }
+    if item.kind != Kind::Container {
+        return Ok(Some(0));
+    }
+    Ok(match sniff(&path)? {
+        Some(Serialization::Tar | Serialization::Zip) | None => Some(0),
+        Some(_) => {
+            Some(i64::try_from(meta.len()).unwrap_or(i64::MAX / GROWTH).saturating_mul(GROWTH))
+        }
+    })
+}
+
+/// What a package takes that is fetched, and perhaps unpacked.
+fn grown(item: &Item, size: Option<i64>) -> Option<i64> {
+    let lower = item.name.to_ascii_lowercase();
+    let compressed = [".gz", ".tgz", ".bz2", ".tbz", ".tbz2", ".zst", ".tzst"];
+    let unpacked = item.kind == Kind::Container && compressed.iter().any(|e| lower.ends_with(e));
+    size.map(|size| if unpacked { size.saturating_mul(1 + GROWTH) } else { size })
+}
+
+/// Writes down every row of the manifest, and asks for the size of each.
+async fn manifest(run: &Run<'_>) -> Result<Option<i64>> {
+    let path = manifest_file(run).await?;
+    let (id, name) = (run.id(), run.item.name.clone());
+    run.context.write(move |tx| ingest::forget_files(tx, id)).await?;
+    let (sender, mut portions) = tokio::sync::mpsc::channel::<Vec<(i64, String, Wanted)>>(2);
+    let shown = name.clone();
+    let reading = tokio::task::spawn_blocking(move || read_rows(&path, &shown, &sender));
+    let mut problems = Problems::default();
+    let mut total = Some(0_i64);
+    while let Some(portion) = portions.recv().await {
+        let heads: Vec<_> = stream::iter(portion)
+            .map(|(number, path, wanted)| async move {
+                let head = run.site.fetcher.head(&wanted.url).await;
+                (number, path, wanted, head)
+            })
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let mut files = Vec::with_capacity(heads.len());
+        for (number, path, wanted, head) in heads {
+            match head {
+                Ok(head) => {
+                    let size = head.size.or(wanted.size).and_then(|s| i64::try_from(s).ok());
+                    total = total.zip(size).map(|(total, size)| total.saturating_add(size));
+                    compare_size(&name, &path, &wanted, head.size, &mut problems);
+                    files.push(job_file(number, path, size, &wanted));
+                }
+                Err(error) if error.is_transient() => return Err(error),
+                Err(error) => {
+                    let place = format!("{name} line {}", wanted.line);
+                    problems.error(
+                        "url_not_there",
+                        &place,
+                        format!("line {} of {name}: {error}", wanted.line),
+                    );
+                }
+            }
+        }
+        run.context.write(move |tx| ingest::put_files(tx, id, &files)).await?;
+    }
+    match reading.await {
+        Ok(found) => {
+            let found = found?;
+            problems.errors += found.errors;
+            problems.listed.extend(found.listed);
+        }
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => return Err(Error::Stopped),
+    }
+    if problems.has_errors() {
+        return Err(Error::Invalid {
+            what: format!("the manifest {name}"),
+            problems: Box::new(problems),
+        });
+    }
+    Ok(total)
+}
+
+/// The manifest itself, fetched if need be.
+async fn manifest_file(run: &Run<'_>) -> Result<PathBuf> {
+    let Source::Url(url) = &run.item.source else {
+        return Ok(run.item.source.path().unwrap_or_default());
+    };
+    let path = run.make_directory()?.join("manifest");
+    let expect = Expect::default();
+    run.site.fetcher.download(url, &path, &expect, &mut (), &|_| ()).await?;
+    Ok(path)
+}
+
+fn read_rows(
+    path: &std::path::Path,
+    name: &str,
+    sender: &tokio::sync::mpsc::Sender<Vec<(i64, String, Wanted)>>,
+) -> Result<Problems> {
+    let mut reader = expanding::open(path, name)?;
+    let mut portion = Vec::with_capacity(PORTION);
+    let mut number = 0;
+    while let Some(row) = reader.next_row().map_err(|e| expanding::broken(name, &e))? {
+        let (Some(url), Some(file)) = (row.source.as_deref(), row.file_name()) else { continue };
+        if row.is_directory() {
+            continue;
+        }
+        number += 1;
+        let claimed = match (&row.algorithm, &row.digest) {
+            (Some(algorithm), Some(digest)) => {
+                Some(Claimed { algorithm: algorithm.to_string(), digest: digest.to_string() })
+            }
+            _ => None,
+        };
+        let wanted = Wanted { url: url.to_string(), claimed, size: row.size, line: row.place.line };
+        portion.push((number, format!("data/{file}"), wanted));
+        if portion.len() == PORTION && sender.blocking_send(std::mem::take(&mut portion)).is_err() {
+            return Err(Error::Stopped);
+        }
+    }
+    let _ = sender.blocking_send(portion);
+    let report = reader.finish().map_err(|e| expanding::broken(name, &e))?;
+    let mut problems = Problems::default();
+    take_report(name, &report, &mut problems);
+    if number == 0 && !problems.has_errors() {
+        problems.error(
+            "manifest_empty",
+            name,
+            format!("{name} names no files; submit one that does"),
+        );
+    }
+    Ok(problems)
+}
+
+fn compare_size(
+    name: &str,
+    path: &str,
+    wanted: &Wanted,
+    found: Option<u64>,
+    problems: &mut Problems,
+) {
+    if let (Some(said), Some(found)) = (wanted.size, found)
+        && said != found
+    {
+        let line = wanted.line;
+        problems.error(
+            "size_mismatch",
+            &format!("{name} line {line}"),
+            format!("line {line} of {name}: {path} has {found} bytes at its source, and the manifest says {said}; correct the manifest or the file"),
+        );
+    }
+}
+
+fn job_file(number: i64, path: String, size: Option<i64>, wanted: &Wanted) -> JobFile {
+    JobFile {
+        number,
+        path,
+        size,
+        locator: number.to_string().into_bytes(),
+        source: Some(serde_json::json!(wanted).to_string()),
+        sha512: None,
+        digests: None,
+        puid: None,
+        format: None,
+        change: Change::Unknown,
+    }
+}

@@ -1,0 +1,247 @@
+//! The twelve stages of an ingest, each a file. All are idempotent, and resume at the file they
+//! stopped at.
+
+pub mod cleaning;
+pub mod downloading;
+pub mod estimating;
+pub mod identifying;
+pub mod notifying;
+pub mod provisioning;
+pub mod recording;
+pub mod resolving;
+pub mod staging;
+pub mod storing;
+pub mod validating;
+pub mod verifying;
+
+use crate::error::{Error, Result};
+use crate::ingest::{self, Ingest};
+use crate::item::Item;
+use crate::profile::Profile;
+use crate::site::Site;
+use futures_util::future::BoxFuture;
+use queue::runtime::{Context, Stop, Work, Worker};
+use queue::{Claimed, Outcome, PipelineSettings, StageSettings};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub const PIPELINE: &str = "ingest";
+
+/// The stages in their order.
+pub const STAGES: [&str; 12] = [
+    "estimating",
+    "provisioning",
+    "downloading",
+    "validating",
+    "resolving",
+    "staging",
+    "identifying",
+    "storing",
+    "verifying",
+    "recording",
+    "notifying",
+    "cleaning",
+];
+
+/// The settings a stage starts with.
+pub fn default_settings(stage: &str) -> StageSettings {
+    let long = ["downloading", "validating", "storing", "verifying"].contains(&stage);
+    StageSettings {
+        workers: if stage == "identifying" { 1 } else { 2 },
+        buffer: if long { 1 } else { 4 },
+        ..StageSettings::default()
+    }
+}
+
+pub fn pipeline_settings() -> PipelineSettings {
+    PipelineSettings { forward_from: Some("recording".to_string()), ..PipelineSettings::default() }
+}
+
+/// One run of a stage.
+pub struct Run<'a> {
+    pub site: &'a Arc<Site>,
+    pub job: &'a Claimed,
+    pub context: &'a Context,
+    pub item: Item,
+    pub ingest: Ingest,
+    pub profile: Profile,
+}
+
+impl Run<'_> {
+    pub fn id(&self) -> i64 {
+        self.job.lease.job
+    }
+
+    /// The directory that only this job writes to.
+    pub fn directory(&self) -> PathBuf {
+        self.site.settings.work_space.of(self.id())
+    }
+
+    /// Makes the job's directory.
+    pub fn make_directory(&self) -> Result<PathBuf> {
+        let directory = self.directory();
+        std::fs::create_dir_all(&directory)
+            .map_err(|e| crate::package::unpack::unwritable(&directory, e))?;
+        Ok(directory)
+    }
+
+    /// Has the job's row written together with the outcome.
+    pub fn save(&self) {
+        let ingest = self.ingest.clone();
+        self.context.record(move |tx| ingest::save(tx, &ingest));
+    }
+
+    /// True from the moment the run should stop; for work on other threads.
+    pub fn stop_flag(&self) -> StopFlag {
+        let flag = Arc::new(AtomicBool::new(false));
+        let (context, raise) = (self.context.clone(), flag.clone());
+        let watch = tokio::spawn(async move {
+            context.stopped().await;
+            raise.store(true, Ordering::Relaxed);
+        });
+        StopFlag { flag, watch }
+    }
+
+    /// The stores the version must be in before it counts as preserved.
+    pub fn required_stores(&self) -> Vec<String> {
+        let names = self.profile.required_stores(self.site.stores.names());
+        names.into_iter().map(str::to_string).collect()
+    }
+
+    /// A name for the one object or package this is about, for messages.
+    pub fn name(&self) -> &str {
+        &self.item.name
+    }
+}
+
+/// Ends its watch when it is dropped.
+pub struct StopFlag {
+    pub flag: Arc<AtomicBool>,
+    watch: tokio::task::JoinHandle<()>,
+}
+
+impl StopFlag {
+    pub fn is_raised(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for StopFlag {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
+}
+
+/// What a stage does, as a value.
+type Function = for<'a> fn(Run<'a>) -> BoxFuture<'a, Result<Outcome>>;
+
+/// A stage function in the queue's clothes.
+struct Stage {
+    site: Arc<Site>,
+    name: &'static str,
+    function: Function,
+}
+
+impl Work for Stage {
+    async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
+        let done = self.go(job, context).await;
+        match done {
+            Ok(outcome) => outcome,
+            Err(Error::Stopped) => match context.stop() {
+                Stop::Cancelled => Outcome::Cancelled,
+                _ => Outcome::Interrupted("the worker stopped".to_string()),
+            },
+            Err(error) => {
+                tracing::info!(job = job.lease.job, stage = self.name, code = error.code(), %error);
+                error.into()
+            }
+        }
+    }
+}
+
+impl Stage {
+    async fn go(&self, job: &Claimed, context: &Context) -> Result<Outcome> {
+        let item = Item::parse(job.payload.as_deref())?;
+        let id = job.lease.job;
+        let collection = job.collection.clone().unwrap_or_else(|| "default".to_string());
+        let (name, batch) = (collection.clone(), job.lease.batch);
+        let (ingest, profile) = self
+            .site
+            .db
+            .read(move |tx| {
+                let found = ingest::find(tx, id)?;
+                let fresh = || Ingest {
+                    job: id,
+                    batch,
+                    collection: name.clone(),
+                    began_at: tx_now(tx),
+                    ..Ingest::default()
+                };
+                let ingest = match found {
+                    Some(found) => found,
+                    None => fresh(),
+                };
+                Ok::<_, Error>((ingest, crate::collection::find(tx, &name)?))
+            })
+            .await?;
+        let profile = match profile {
+            Some(profile) => profile,
+            None => self.site.profile(&collection).await?,
+        };
+        failpoint(self.name);
+        let run = Run { site: &self.site, job, context, item, ingest, profile };
+        (self.function)(run).await
+    }
+}
+
+fn tx_now(tx: &db::Tx<'_>) -> db::Micros {
+    tx.now()
+}
+
+/// The functions by name.
+const FUNCTIONS: [(&str, Function); 12] = [
+    ("estimating", |run| Box::pin(estimating::run(run))),
+    ("provisioning", |run| Box::pin(provisioning::run(run))),
+    ("downloading", |run| Box::pin(downloading::run(run))),
+    ("validating", |run| Box::pin(validating::run(run))),
+    ("resolving", |run| Box::pin(resolving::run(run))),
+    ("staging", |run| Box::pin(staging::run(run))),
+    ("identifying", |run| Box::pin(identifying::run(run))),
+    ("storing", |run| Box::pin(storing::run(run))),
+    ("verifying", |run| Box::pin(verifying::run(run))),
+    ("recording", |run| Box::pin(recording::run(run))),
+    ("notifying", |run| Box::pin(notifying::run(run))),
+    ("cleaning", |run| Box::pin(cleaning::run(run))),
+];
+
+/// Has a worker work on these stages of the ingest pipeline.
+pub fn add_to(mut worker: Worker, site: &Arc<Site>, wanted: impl Fn(&str) -> bool) -> Worker {
+    for (name, function) in FUNCTIONS.into_iter().filter(|(name, _)| wanted(name)) {
+        worker = worker.stage(PIPELINE, name, Stage { site: site.clone(), name, function });
+    }
+    worker
+}
+
+/// A place where tests kill the process: `ACCESSION_FAILPOINT=name` or `name:n` for the n-th time
+/// it is passed. Not in release builds.
+#[cfg(debug_assertions)]
+pub fn failpoint(name: &str) {
+    use std::sync::OnceLock;
+    use std::sync::atomic::AtomicU64;
+    static WANTED: OnceLock<Option<(String, AtomicU64)>> = OnceLock::new();
+    let wanted = WANTED.get_or_init(|| {
+        let text = std::env::var("ACCESSION_FAILPOINT").ok()?;
+        let (name, count) = text.split_once(':').unwrap_or((&text, "1"));
+        Some((name.to_string(), AtomicU64::new(count.parse().unwrap_or(1))))
+    });
+    if let Some((wanted, left)) = wanted
+        && wanted == name
+        && left.fetch_sub(1, Ordering::SeqCst) == 1
+    {
+        std::process::abort();
+    }
+}
+
+#[cfg(not(debug_assertions))]
+pub fn failpoint(_: &str) {}

@@ -1,0 +1,111 @@
+//! Reserves the space a job needs in its work space. Waiting holds no worker.
+
+use super::Run;
+use crate::error::{Error, Result};
+use crate::package::unpack::unwritable;
+use crate::site::WorkSpace;
+use db::{Micros, Statement, Tx, statement};
+use queue::Outcome;
+
+/// How long a job waits before it asks again.
+const AGAIN_MICROS: Micros = 15_000_000;
+
+pub async fn run(run: Run<'_>) -> Result<Outcome> {
+    let needed = run.ingest.space_bytes.unwrap_or(0);
+    if needed == 0 {
+        return Ok(Outcome::success());
+    }
+    let work = &run.site.settings.work_space;
+    let space = Space::of(work)?;
+    let (job, name) = (run.id(), work.name.clone());
+    let answer = run
+        .site
+        .db
+        .write(move |tx| Ok::<_, Error>((tx.now(), admit(tx, job, &name, needed, &space)?)))
+        .await?;
+    match answer {
+        (_, Admission::Admitted) => {
+            run.make_directory()?;
+            Ok(Outcome::success())
+        }
+        (now, Admission::Later(why)) => Ok(Outcome::Wait { due: now + AGAIN_MICROS, why }),
+        (_, Admission::Never(why)) => Err(Error::permanent("work_space_too_small", why)),
+    }
+}
+
+/// What there is in a work space.
+#[derive(Debug, Clone)]
+pub struct Space {
+    pub total: u64,
+    pub used: u64,
+    pub admit_percent: u64,
+    pub stop_percent: u64,
+}
+
+impl Space {
+    pub fn of(work: &WorkSpace) -> Result<Space> {
+        std::fs::create_dir_all(&work.path).map_err(|e| unwritable(&work.path, e))?;
+        let stat = rustix::fs::statvfs(&work.path).map_err(|e| unwritable(&work.path, e.into()))?;
+        let total = stat.f_blocks * stat.f_frsize;
+        let used = total.saturating_sub(stat.f_bavail * stat.f_frsize);
+        let (admit_percent, stop_percent) = (work.admit_percent, work.stop_percent);
+        Ok(Space { total, used, admit_percent, stop_percent })
+    }
+
+    fn share(&self, percent: u64) -> u64 {
+        u64::try_from(u128::from(self.total) * u128::from(percent) / 100).unwrap_or(u64::MAX)
+    }
+}
+
+pub enum Admission {
+    Admitted,
+    Later(String),
+    Never(String),
+}
+
+/// Admits a job if what is used, reserved and needed together stay within bounds.
+pub fn admit(
+    tx: &mut Tx<'_>,
+    job: i64,
+    work_space: &str,
+    needed: i64,
+    space: &Space,
+) -> Result<Admission> {
+    const LOCK: Statement = statement!("sql/lock_reservations", per engine);
+    const RESERVED: Statement = statement!("sql/reserved_bytes");
+    const RESERVE: Statement = statement!("sql/reserve_space");
+    let bytes = u64::try_from(needed).unwrap_or(0);
+    let limit = space.share(space.admit_percent);
+    if bytes > limit {
+        return Ok(Admission::Never(format!(
+            "it needs {bytes} bytes of work space, and {}% of `{work_space}` are {limit}; give it a larger work space",
+            space.admit_percent
+        )));
+    }
+    // Two jobs that ask at once must not both get the last of it.
+    tx.query::<(i64,)>(&LOCK, &[])?;
+    let (reserved,): (i64,) = tx.one(&RESERVED, &db::params![work_space, job])?;
+    let reserved = u64::try_from(reserved).unwrap_or(0);
+    let free = limit.saturating_sub(space.used.saturating_add(reserved));
+    if space.used > space.share(space.stop_percent) {
+        return Ok(Admission::Later(format!(
+            "needs {bytes} bytes of work space; `{work_space}` is more than {}% full",
+            space.stop_percent
+        )));
+    }
+    if bytes > free {
+        return Ok(Admission::Later(format!(
+            "needs {bytes} bytes of work space; {free} free of it in `{work_space}`"
+        )));
+    }
+    let now = tx.now();
+    tx.execute(&RESERVE, &db::params![job, work_space, needed, now])?;
+    Ok(Admission::Admitted)
+}
+
+/// Gives back what a job had reserved.
+pub fn give_back(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
+    const GIVE_BACK: Statement = statement!("sql/give_back_space");
+    tx.execute(&GIVE_BACK, &db::params![job])?;
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Seals the version in every store — the moment they show it — and records it in one
+//! transaction. Killed at any point and run again, it seals and records once. From here the job
+//! only goes forward.
+
+use super::resolving::update_of;
+use super::storing::submitter;
+use super::{Run, failpoint};
+use crate::error::{Error, Result};
+use crate::item::Update;
+use crate::registry::record::{self, NewVersion};
+use crate::stores::store_error;
+use futures_util::future::try_join_all;
+use ocfl::{Algorithm, Unsealed};
+use queue::Outcome;
+
+pub async fn run(run: Run<'_>) -> Result<Outcome> {
+    if run.ingest.unchanged {
+        return Ok(Outcome::success());
+    }
+    let version = run.ingest.version.unwrap_or(0);
+    let named = ocfl::VersionName::FIRST;
+    let name = (1..version).try_fold(named, |name, _| name.next()).ok_or_else(|| {
+        Error::permanent("versions_full", "the object has as many versions as there can be")
+    })?;
+    try_join_all(run.ingest.stores.iter().map(|(store, waiting)| async {
+        let place = run.site.stores.get(store).await?;
+        let unsealed = Unsealed {
+            id: run.ingest.summary.identifier.clone(),
+            path: waiting.path.clone(),
+            version: name,
+            inventory_digest: waiting.digest.clone(),
+            algorithm: Algorithm::Sha512,
+        };
+        place.root.seal(&unsealed).await.map_err(|e| store_error(store, e))?;
+        failpoint("recording.sealed");
+        Ok::<_, Error>(())
+    }))
+    .await?;
+    let new = NewVersion {
+        submitter: submitter(&run),
+        message: Some(format!("Deposit of {}", run.name())),
+        replaces: update_of(&run) == Update::Replace,
+        fixity_micros: i64::from(run.profile.fixity_days) * 86_400 * 1_000_000,
+        ingest: run.ingest.clone(),
+    };
+    run.context.record(move |tx| record::record(tx, &new).map_err(into_queue));
+    failpoint("recording.end");
+    Ok(Outcome::success())
+}
+
+/// Rules of the archive that run within the queue's transaction speak its language.
+pub fn into_queue(error: Error) -> queue::Error {
+    match error {
+        Error::Queue(error) => error,
+        other => queue::Error::Refused(other.to_string()),
+    }
+}

@@ -1,0 +1,154 @@
+//! Which object is this? Finds it or reserves an identifier for it, and compares what was
+//! deposited with its current version, file by file.
+
+use super::{Run, failpoint};
+use crate::codes::ObjectState;
+use crate::error::{Error, Result};
+use crate::event::{self, Event, kind};
+use crate::identifier;
+use crate::ingest;
+use crate::item::{Mode, Update, stem};
+use crate::profile::{Identifiers, LocalIds, UpdateMode};
+use crate::registry::resolve::{self, Asked, Counts, Resolved};
+use queue::Outcome;
+
+pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
+    let mut asked = asked(&run)?;
+    let resolved = loop {
+        let (question, job) = (asked.clone(), run.id());
+        let answer = run.site.db.write(move |tx| resolve::resolve(tx, job, &question)).await?;
+        match answer {
+            Resolved::Elsewhere(lock) => return Ok(Outcome::Relock(lock)),
+            Resolved::NeedsIdentifier => {
+                let minted = run.site.mint_outside(run.id(), &run.ingest.metadata).await?;
+                failpoint("resolving.minted");
+                asked.identifier = Some(minted);
+            }
+            Resolved::Found(found) => break found,
+        }
+    };
+    let (job, object) = (run.id(), resolved.object);
+    let replaces = update_of(&run) == Update::Replace;
+    let counts: Counts =
+        run.site.db.write(move |tx| resolve::classify(tx, job, object, replaces)).await?;
+    failpoint("resolving.classified");
+    let nothing_new = resolved.state == ObjectState::Active
+        && counts.files_new + counts.files_changed + counts.files_absent == 0;
+    run.ingest.object = Some(object);
+    run.ingest.version = Some(resolved.head + 1);
+    run.ingest.unchanged = nothing_new
+        && resolved.metadata.as_deref()
+            == Some(serde_json::json!(run.ingest.metadata).to_string().as_str());
+    let summary = &mut run.ingest.summary;
+    summary.identifier = resolved.identifier.clone();
+    summary.local_ids = resolved.local_ids.clone();
+    summary.files = counts.files;
+    summary.bytes = counts.bytes;
+    summary.files_new = counts.files_new;
+    summary.files_changed = counts.files_changed;
+    summary.files_unchanged = counts.files_unchanged;
+    summary.files_absent = counts.files_absent;
+    let (ingest, is_new) = (run.ingest.clone(), resolved.state == ObjectState::Reserved);
+    let identifier = resolved.identifier;
+    run.context.record(move |tx| {
+        ingest::save(tx, &ingest)?;
+        if is_new {
+            let assigned = Event::of(job, kind::IDENTIFIER_ASSIGNMENT, "", tx.now());
+            event::keep(tx, job, &assigned.note(identifier.clone()))?;
+        }
+        Ok(())
+    });
+    if run.ingest.unchanged {
+        return Ok(Outcome::Skip(format!("nothing changed since version {}", resolved.head)));
+    }
+    let targets = run.required_stores().iter().map(|name| crate::stores::target(name)).collect();
+    Ok(Outcome::Success(queue::Handover { targets: Some(targets), ..queue::Handover::default() }))
+}
+
+/// The deposit's choice, else the collection's.
+pub fn update_of(run: &Run<'_>) -> Update {
+    run.item.update.unwrap_or(match run.profile.update_mode {
+        UpdateMode::Replace => Update::Replace,
+        UpdateMode::Add => Update::Add,
+    })
+}
+
+/// What the deposit and the package say of which object this is.
+fn asked(run: &Run<'_>) -> Result<Asked> {
+    let collection = run.ingest.collection.clone();
+    let given = run.item.identifier.as_deref().map(identifier::normalise).transpose()?;
+    let (arks, others): (Vec<&String>, Vec<&String>) =
+        run.ingest.summary.local_ids.iter().partition(|id| identifier::is_ark(id));
+    let inside = arks.first().map(|ark| identifier::normalise(ark)).transpose()?;
+    if let (Some(given), Some(inside)) = (&given, &inside)
+        && given != inside
+    {
+        return Err(Error::permanent(
+            "contradictory_identifiers",
+            format!(
+                "the deposit says it is {given}, and the package says it is {inside}; correct the one that is wrong"
+            ),
+        ));
+    }
+    let mut local_ids = run.item.local_ids.clone();
+    local_ids.extend(others.into_iter().cloned());
+    check_policy(run, &local_ids)?;
+    if local_ids.is_empty() && given.is_none() && inside.is_none() {
+        // The package's name is what a later deposit of it can be recognised by.
+        local_ids.push(stem(&run.item.name).to_string());
+    }
+    local_ids.sort();
+    local_ids.dedup();
+    Ok(Asked {
+        identifier: given.or(inside),
+        local_ids,
+        lock: run.job.lease.lock.clone(),
+        mode: run.item.mode,
+        minted_by: match run.profile.identifiers {
+            Identifiers::Mint => resolve::MintedBy::Us(run.site.minter()?),
+            Identifiers::Ezid => resolve::MintedBy::Service,
+            Identifiers::Supplied => resolve::MintedBy::Nobody,
+        },
+        title: run.ingest.metadata.what.clone(),
+        collection,
+    })
+}
+
+fn check_policy(run: &Run<'_>, local_ids: &[String]) -> Result<()> {
+    let collection = &run.ingest.collection;
+    match run.profile.local_ids {
+        LocalIds::Required if local_ids.is_empty() => Err(Error::permanent(
+            "local_id_required",
+            format!(
+                "collection `{collection}` wants a local identifier for every object; give one with --local-id, in the manifest, or as External-Identifier in bag-info.txt"
+            ),
+        )),
+        LocalIds::Forbidden if !local_ids.is_empty() => Err(Error::permanent(
+            "local_id_forbidden",
+            format!(
+                "collection `{collection}` takes no local identifiers, and `{}` was given; leave it out",
+                local_ids[0]
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what contradicts the deposit's mode.
+pub fn check_mode(mode: Mode, exists: bool, name: &str) -> Result<()> {
+    match (mode, exists) {
+        (Mode::New, true) => Err(Error::permanent(
+            "object_exists",
+            format!(
+                "the deposit says that {name} is new, and it is there already; deposit it with --mode update or either"
+            ),
+        )),
+        (Mode::Update, false) => Err(Error::permanent(
+            "object_missing",
+            format!(
+                "the deposit says that {name} is there already, and it is not; deposit it with --mode new or either, or correct its identifier"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}

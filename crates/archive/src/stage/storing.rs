@@ -1,0 +1,315 @@
+//! Writes the new version's content to every required store. Unchanged content is referenced, not
+//! stored again; nothing is visible yet.
+
+use super::resolving::update_of;
+use super::validating::blocking;
+use super::{Run, failpoint};
+use crate::error::{Error, Result};
+use crate::ingest::{self, JobFile};
+use crate::item::Update;
+use crate::package::Package;
+use crate::stores::{Place, store_error};
+use bagit::source::Members;
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use ocfl::{About, Draft, DraftOptions, Leftovers, Start, User};
+use queue::Outcome;
+use std::io::Read;
+use std::sync::Arc;
+use store::{Body, PutOptions};
+use tokio::sync::mpsc;
+
+/// Files that are looked at together.
+const PAGE: i64 = 500;
+/// Files up to this size are read whole and made durable together.
+const SMALL_BYTES: i64 = 256 * 1024;
+/// How much of them is in memory at a time, for each store.
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// How much of a large file is read at a time.
+const CHUNK_BYTES: usize = 1024 * 1024;
+
+pub async fn run(run: Run<'_>) -> Result<Outcome> {
+    if run.ingest.unchanged {
+        return Ok(Outcome::success());
+    }
+    let package = package(&run)?;
+    let members = package.open()?;
+    let marks = run.context.checkpoints().await?;
+    let names = run.required_stores();
+    try_join_all(names.iter().map(|name| async {
+        let place = run.site.stores.get(name).await?;
+        let done = marks.get(name).and_then(|mark| mark.parse::<i64>().ok());
+        store(&run, &place, &package, &members, done).await
+    }))
+    .await?;
+    failpoint("storing.end");
+    Ok(Outcome::success())
+}
+
+pub(super) fn package(run: &Run<'_>) -> Result<Package> {
+    run.ingest.package.clone().ok_or_else(|| {
+        Error::permanent("no_package", "the job has no package any more; deposit it again")
+    })
+}
+
+/// Begins, or takes up, the version in one store.
+pub(super) async fn begin(run: &Run<'_>, place: &Place, leftovers: Leftovers) -> Result<Draft> {
+    let summary = &run.ingest.summary;
+    let about = About {
+        created: ocfl::rfc3339(moment(run.ingest.began_at)),
+        message: Some(format!("Deposit of {}", run.name())),
+        user: Some(User { name: submitter(run), address: None }),
+    };
+    let start = match update_of(run) {
+        Update::Replace => Start::Empty,
+        Update::Add => Start::Head,
+    };
+    let options = DraftOptions { leftovers, start, ..DraftOptions::default() };
+    let draft = place.root.begin(&summary.identifier, about, &options).await;
+    let draft = draft.map_err(|e| store_error(&place.name, e))?;
+    let version = i64::from(draft.version().number());
+    if Some(version) != run.ingest.version {
+        return Err(Error::permanent(
+            "store_out_of_step",
+            format!(
+                "store {} would make version {version} of {}, and the registry version {}; run `accession check {}` to see what is missing",
+                place.name,
+                summary.identifier,
+                run.ingest.version.unwrap_or(0),
+                summary.identifier
+            ),
+        ));
+    }
+    Ok(draft)
+}
+
+pub(super) fn moment(micros: db::Micros) -> std::time::SystemTime {
+    let since = std::time::Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+    std::time::SystemTime::UNIX_EPOCH + since
+}
+
+pub fn submitter(run: &Run<'_>) -> String {
+    match run.profile.owner.as_str() {
+        "" => run.ingest.collection.clone(),
+        owner => owner.to_string(),
+    }
+}
+
+/// Stores what is not stored yet. `done` is the last file that an earlier run of this job has
+/// stored for certain; `None` if it never began, so that whatever lies there is not ours.
+async fn store(
+    run: &Run<'_>,
+    place: &Place,
+    package: &Package,
+    members: &Arc<dyn Members>,
+    done: Option<i64>,
+) -> Result<()> {
+    let leftovers = if done.is_some() { Leftovers::Adopt } else { Leftovers::Discard };
+    let draft = begin(run, place, leftovers).await?;
+    if done.is_none() {
+        run.context.checkpoint(place.name.clone(), "0").await?;
+    }
+    let done = done.unwrap_or(0);
+    let (mut after, job) = (0, run.id());
+    loop {
+        let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
+        let Some(last) = page.last().map(|f| f.number) else { break };
+        let mut fresh = Vec::new();
+        for file in page {
+            let sha512 = digest(&file)?;
+            let size = u64::try_from(file.size.unwrap_or(0)).unwrap_or(0);
+            let failed = |e| store_error(&place.name, e);
+            if draft.reference(&file.path, sha512).map_err(failed)? {
+                continue;
+            }
+            let there = file.number <= done
+                && draft.adopt(&file.path, sha512, size).await.map_err(failed)?;
+            if !there {
+                fresh.push(file);
+            }
+        }
+        let wrote = !fresh.is_empty();
+        put(run, place, package, members, &draft, fresh).await?;
+        if wrote && last > done {
+            run.context.checkpoint(place.name.clone(), last.to_string()).await?;
+            failpoint("storing.portion");
+        }
+        after = last;
+    }
+    Ok(())
+}
+
+pub(super) fn digest(file: &JobFile) -> Result<&str> {
+    file.sha512.as_deref().ok_or_else(|| {
+        Error::permanent(
+            "not_read",
+            format!("{} was never read; requeue the job from validating", file.path),
+        )
+    })
+}
+
+/// Puts files: small ones together, large ones as streams.
+pub(super) async fn put(
+    run: &Run<'_>,
+    place: &Place,
+    package: &Package,
+    members: &Arc<dyn Members>,
+    draft: &Draft,
+    files: Vec<JobFile>,
+) -> Result<()> {
+    let (small, large): (Vec<JobFile>, Vec<JobFile>) =
+        files.into_iter().partition(|f| f.size.unwrap_or(0) <= SMALL_BYTES);
+    let mut small = small.into_iter().peekable();
+    while small.peek().is_some() {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while let Some(file) = small.next_if(|_| bytes < BATCH_BYTES) {
+            bytes += usize::try_from(file.size.unwrap_or(0)).unwrap_or(0);
+            batch.push(file);
+        }
+        put_batch(place, members, draft, batch).await?;
+        stop_if_told(run)?;
+    }
+    for file in large {
+        put_stream(run, place, package, members, draft, &file).await?;
+        failpoint("storing.file");
+    }
+    Ok(())
+}
+
+fn stop_if_told(run: &Run<'_>) -> Result<()> {
+    match run.context.stop() {
+        queue::runtime::Stop::No => Ok(()),
+        _ => Err(Error::Stopped),
+    }
+}
+
+async fn put_batch(
+    place: &Place,
+    members: &Arc<dyn Members>,
+    draft: &Draft,
+    files: Vec<JobFile>,
+) -> Result<()> {
+    let members = members.clone();
+    let (files, contents) = blocking(move || {
+        let mut contents = Vec::with_capacity(files.len());
+        for file in &files {
+            let mut content =
+                Vec::with_capacity(usize::try_from(file.size.unwrap_or(0)).unwrap_or(0));
+            let most = SMALL_BYTES.unsigned_abs() + 1;
+            let read =
+                members.open(&file.locator).and_then(|r| r.take(most).read_to_end(&mut content));
+            read.map_err(|e| unreadable(&file.path, &e))?;
+            contents.push((file.path.clone(), Bytes::from(content)));
+        }
+        Ok((files, contents))
+    })
+    .await?;
+    let puts = draft.put_batch(contents).await.map_err(|e| store_error(&place.name, e))?;
+    files.iter().zip(&puts).try_for_each(|(file, put)| check(file, &put.digest))
+}
+
+async fn put_stream(
+    run: &Run<'_>,
+    place: &Place,
+    package: &Package,
+    members: &Arc<dyn Members>,
+    draft: &Draft,
+    file: &JobFile,
+) -> Result<()> {
+    // One reader, one writer, and a little between them.
+    let (sender, receiver) = mpsc::channel::<std::io::Result<Bytes>>(4);
+    let (members, locator) = (members.clone(), file.locator.clone());
+    let stretch = package.stretch(&file.locator);
+    let stop = run.stop_flag();
+    let flag = stop.flag.clone();
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut reader: Box<dyn Read> = match &stretch {
+            Some(stretch) => Box::new(Forward { stretch, at: 0 }),
+            None => match members.open(&locator) {
+                Ok(reader) => reader,
+                Err(error) => {
+                    let _ = sender.blocking_send(Err(error));
+                    return;
+                }
+            },
+        };
+        while !flag.load(std::sync::atomic::Ordering::Relaxed) {
+            let mut chunk = vec![0; CHUNK_BYTES];
+            let (chunk, over) = match fill(&mut *reader, &mut chunk) {
+                Ok(0) => return,
+                Ok(read) => {
+                    chunk.truncate(read);
+                    (Ok(Bytes::from(chunk)), false)
+                }
+                Err(error) => (Err(error), true),
+            };
+            if sender.blocking_send(chunk).is_err() || over {
+                return;
+            }
+        }
+        let _ = sender.blocking_send(Err(std::io::Error::other("told to stop")));
+    });
+    let chunks = futures_util::stream::unfold(receiver, |mut receiver| async move {
+        receiver.recv().await.map(|chunk| (chunk, receiver))
+    });
+    let length = file.size.and_then(|size| u64::try_from(size).ok());
+    let options =
+        PutOptions { storage_class: place.class.clone(), resume: true, ..PutOptions::default() };
+    let body = Body::from_stream(chunks, length);
+    let put = draft.put_with(&file.path, body, &options).await;
+    let _ = reading.await;
+    if stop.is_raised() {
+        return Err(Error::Stopped);
+    }
+    let put = put.map_err(|e| store_error(&place.name, e))?;
+    run.context.progress(format!("{} stored in {}", file.path, place.name)).await?;
+    check(file, &put.digest)
+}
+
+struct Forward<'s> {
+    stretch: &'s crate::package::stretch::Stretch,
+    at: u64,
+}
+
+impl Read for Forward<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.stretch.read_at(self.at, buffer)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+fn unreadable(path: &str, error: &std::io::Error) -> Error {
+    Error::transient(
+        "package_unreadable",
+        format!("{path} cannot be read from the package any more: {error}"),
+    )
+}
+
+/// What is stored must be what was validated.
+fn check(file: &JobFile, found: &str) -> Result<()> {
+    if file.sha512.as_deref().is_some_and(|sha512| sha512.eq_ignore_ascii_case(found)) {
+        return Ok(());
+    }
+    Err(Error::permanent(
+        "package_changed",
+        format!(
+            "{} is not what it was when it was validated; deposit the package again when it is complete",
+            file.path
+        ),
+    ))
+}

@@ -1,0 +1,524 @@
+//! Reads the package once — hashing and identifying every file — and checks everything that can be
+//! wrong with it. All problems are reported, not only the first.
+
+use super::{Run, failpoint};
+use crate::codes::Change;
+use crate::error::{Error, Result};
+use crate::event::{self, Event, kind};
+use crate::ingest::{self, JobFile};
+use crate::item::Kind;
+use crate::metadata::Metadata;
+use crate::package::known::Known;
+use crate::package::pass::{self, How, Progress, Reading, Task};
+use crate::package::survey::{self, Survey};
+use crate::package::unpack::{self, sniff, unpack};
+use crate::package::{Form, Package};
+use crate::problem::{Problems, plural};
+use crate::profile::PayloadKind;
+use crate::{checks, validate};
+use bagit::source::Members;
+use bagit::{Algorithm, Algorithms, Serialization};
+use queue::Outcome;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Files are written down in portions of this many, or after this long.
+const PORTION: usize = 500;
+const PORTION_TIME: Duration = Duration::from_secs(2);
+
+pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
+    if run.ingest.package.is_none() {
+        run.ingest.package = Some(local_package(&run)?);
+    }
+    let Some(original) = run.ingest.package.clone() else {
+        return Err(Error::permanent("no_package", "the job has no package; deposit it again"));
+    };
+    check_kind(&run, &original)?;
+    if original.fetched {
+        return fetched(run).await;
+    }
+    let package = plain(&run, &original).await?;
+    let checked = read(&run, &package, &original).await?;
+    finish(run, package, checked).await
+}
+
+/// A package that was handed over as a path.
+fn local_package(run: &Run<'_>) -> Result<Package> {
+    let Some(path) = run.item.source.path() else {
+        return Err(Error::permanent(
+            "no_package",
+            "the package was not fetched; requeue the job from downloading",
+        ));
+    };
+    package_at(&path, run.item.kind, &run.item.name)
+}
+
+/// What is at a path, as a package.
+pub fn package_at(path: &std::path::Path, kind: Kind, name: &str) -> Result<Package> {
+    let form = match kind {
+        Kind::File => Form::File,
+        Kind::Directory => Form::Directory,
+        Kind::Container => match sniff(path)? {
+            Some(Serialization::Zip) => Form::Zip,
+            Some(_) => Form::Tar,
+            None => {
+                return Err(Error::permanent(
+                    "unknown_container",
+                    format!(
+                        "{name} is no tar, tar.gz, tar.bz2, tar.zst or zip archive; deposit it as a file, or pack it again"
+                    ),
+                ));
+            }
+        },
+        Kind::ObjectManifest => Form::Directory,
+    };
+    Package::at(form, path, name)
+}
+
+/// The collection may not take such packages.
+fn check_kind(run: &Run<'_>, package: &Package) -> Result<()> {
+    let kind = match run.item.kind {
+        _ if package.fetched => PayloadKind::Manifest,
+        Kind::File => PayloadKind::File,
+        Kind::Directory => PayloadKind::Directory,
+        Kind::Container | Kind::ObjectManifest => PayloadKind::Container,
+    };
+    let taken = &run.profile.payload_kinds;
+    // Whether a directory or container is a bag shows only when it is read.
+    let may_be_bag = matches!(kind, PayloadKind::Directory | PayloadKind::Container)
+        && taken.contains(&PayloadKind::Bag);
+    if taken.contains(&kind) || may_be_bag {
+        return Ok(());
+    }
+    Err(Error::permanent(
+        "payload_kind",
+        format!(
+            "collection `{}` does not take this kind of deposit ({kind:?}); it takes {taken:?}",
+            run.ingest.collection
+        ),
+    ))
+}
+
+/// The package in a form whose members can be read in any order: a compressed tar is unpacked to
+/// a plain one first.
+async fn plain(run: &Run<'_>, original: &Package) -> Result<Package> {
+    if original.form != Form::Tar {
+        return Ok(original.clone());
+    }
+    let path = original.path();
+    let serialization = match sniff(&path)? {
+        Some(Serialization::Tar) | None => return Ok(original.clone()),
+        Some(serialization) => serialization,
+    };
+    let to = run.make_directory()?.join("package.tar");
+    let stop = run.stop_flag();
+    let bounds = unpack::Bounds {
+        bytes_max: bounds(run).bytes_max,
+        ratio_max: run.site.settings.expand_ratio_max,
+    };
+    let (flag, into, original) = (stop.flag.clone(), to.clone(), original.clone());
+    blocking(move || {
+        if !into.exists() {
+            unpack(&path, serialization, &into, bounds, |_| !flag.load(Ordering::Relaxed))?;
+        }
+        let plain = Package::at(Form::Tar, &into, &original.name)?;
+        Ok(Package { deposited: original.fingerprint, ..plain })
+    })
+    .await
+}
+
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Err(Error::Stopped),
+    }
+}
+
+fn bounds(run: &Run<'_>) -> survey::Bounds {
+    let settings = &run.site.settings;
+    survey::Bounds {
+        files_max: run.profile.files_max.unwrap_or(settings.files_max).min(settings.files_max),
+        bytes_max: run.profile.bytes_max.unwrap_or(settings.bytes_max).min(settings.bytes_max),
+    }
+}
+
+/// What reading and checking a package has found.
+pub struct Checked {
+    pub survey: Survey,
+    pub problems: Problems,
+    pub metadata: Metadata,
+    pub local_ids: Vec<String>,
+    /// Files that are not written down yet.
+    pub left: Vec<JobFile>,
+    pub files: u64,
+    pub bytes: u64,
+}
+
+async fn read(run: &Run<'_>, package: &Package, original: &Package) -> Result<Checked> {
+    let id = run.id();
+    let done: Vec<(i64, String, Option<i64>, Option<String>, Option<String>)> =
+        run.site.db.read(move |tx| read_so_far(tx, id)).await?;
+    let algorithms = algorithms_for_stores(run).await;
+    let stop = run.stop_flag();
+    let bytes = Arc::new(AtomicU64::new(0));
+    let progress: Progress = {
+        let (flag, bytes) = (stop.flag.clone(), bytes.clone());
+        Arc::new(move |read| {
+            bytes.fetch_add(read, Ordering::Relaxed);
+            !flag.load(Ordering::Relaxed)
+        })
+    };
+    let reader = Reader {
+        package: package.clone(),
+        serialization: sniffed(original)?,
+        how: How {
+            algorithms,
+            identifier: run.site.identifier.clone(),
+            threads: run.site.settings.threads,
+        },
+        bounds: bounds(run),
+        claimed: run.item.claimed.clone(),
+        original: original.clone(),
+        profile: validate::bag_profile(&run.profile)?,
+        progress,
+    };
+    let (sender, mut readings) = mpsc::channel::<Reading>(PORTION);
+    let work = tokio::task::spawn_blocking(move || reader.run(done, &sender));
+    let mut left: Vec<JobFile> = Vec::new();
+    let mut last = Instant::now();
+    while let Some(reading) = readings.recv().await {
+        left.push(job_file(&reading));
+        if left.len() >= PORTION || last.elapsed() > PORTION_TIME {
+            let portion = std::mem::take(&mut left);
+            run.context.write(move |tx| ingest::put_files(tx, id, &portion)).await?;
+            let read = bytes.load(Ordering::Relaxed);
+            run.context.progress(format!("{read} bytes read")).await?;
+            last = Instant::now();
+            failpoint("validating.portion");
+        }
+    }
+    let mut checked = match work.await {
+        Ok(done) => done?,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => return Err(Error::Stopped),
+    };
+    checked.left = left;
+    Ok(checked)
+}
+
+fn sniffed(original: &Package) -> Result<Option<Serialization>> {
+    match original.form {
+        Form::Tar | Form::Zip => sniff(&original.path()),
+        Form::File | Form::Directory => Ok(None),
+    }
+}
+
+fn read_so_far(
+    tx: &mut db::Tx<'_>,
+    job: i64,
+) -> Result<Vec<(i64, String, Option<i64>, Option<String>, Option<String>)>> {
+    const DONE: db::Statement = db::statement!("sql/files_read");
+    Ok(tx.query(&DONE, &db::params![job])?)
+}
+
+/// SHA-512, by which the stores keep content, and SHA-256 where a store vouches for it.
+async fn algorithms_for_stores(run: &Run<'_>) -> Algorithms {
+    let mut algorithms: Algorithms = [Algorithm::Sha512].into_iter().collect();
+    for name in run.required_stores() {
+        // A store that is down is the storing stage's matter.
+        if let Ok(place) = run.site.stores.get(&name).await
+            && place.root.store().capabilities().digests
+        {
+            algorithms.insert(Algorithm::Sha256);
+        }
+    }
+    algorithms
+}
+
+/// What reads and checks a package, on a thread of its own.
+struct Reader {
+    package: Package,
+    serialization: Option<Serialization>,
+    how: How,
+    bounds: survey::Bounds,
+    claimed: Option<crate::item::Claimed>,
+    original: Package,
+    profile: Option<bagit::Profile>,
+    progress: Progress,
+}
+
+impl Reader {
+    fn run(
+        mut self,
+        done: Vec<(i64, String, Option<i64>, Option<String>, Option<String>)>,
+        sender: &mpsc::Sender<Reading>,
+    ) -> Result<Checked> {
+        let mut problems = Problems::default();
+        if let Some(claimed) = &self.claimed {
+            validate::check_claimed(&self.original, claimed, &self.progress, &mut problems)?;
+        }
+        let members = self.package.open()?;
+        let survey = Survey::take(&self.package, &*members, self.bounds, &mut problems)?;
+        let inner = validate::InnerManifest::find(&survey, &*members, &mut problems)?;
+        self.how.algorithms = self.how.algorithms.union(survey.algorithms);
+        if let Some(inner) = &inner {
+            self.how.algorithms = self.how.algorithms.union(inner.algorithms);
+        }
+        let mut known = Known::default();
+        let mut skip = HashSet::new();
+        let (mut files, mut bytes) = (0, 0);
+        for (number, path, size, sha512, digests) in done {
+            let Some(read) = validate::digests_of(sha512.as_deref(), digests.as_deref()) else {
+                continue;
+            };
+            let size = u64::try_from(size.unwrap_or(0)).unwrap_or(0);
+            known.insert(validate::inside(&survey, &path), size, read);
+            skip.insert(number);
+            files += 1;
+            bytes += size;
+        }
+        let (all, most) = (&self.progress, self.bounds.bytes_max);
+        pass::run(
+            &self.package,
+            &*members,
+            &self.how,
+            all,
+            |put| list(&survey, &*members, &skip, put),
+            |answer| match answer {
+                Ok(reading) => {
+                    files += 1;
+                    bytes += reading.size;
+                    known.insert(&reading.task.inside, reading.size, reading.digests.clone());
+                    // Structure files are compared, and not kept.
+                    let kept = !reading.task.path.is_empty();
+                    bytes <= most && (!kept || sender.blocking_send(reading).is_ok())
+                }
+                Err((task, error)) => {
+                    problems.error(
+                        "unreadable_file",
+                        &task.inside,
+                        format!("{} cannot be read: {error}; check the package", task.inside),
+                    );
+                    true
+                }
+            },
+        )?;
+        if !all(0) {
+            return Err(Error::Stopped);
+        }
+        if bytes > most {
+            return Err(Error::permanent(
+                "too_many_bytes",
+                format!(
+                    "{} has more than {most} bytes, which is the collection's limit; raise bytes_max or divide the package",
+                    self.package.name
+                ),
+            ));
+        }
+        let mut metadata = validate::package_metadata(&survey, &*members, &mut problems)?;
+        let mut local_ids = Vec::new();
+        if survey.is_bag {
+            let observer = validate::Comparing { known: &known, progress: &self.progress };
+            let report = validate::bag(
+                members.clone(),
+                &self.package.name,
+                self.serialization,
+                self.profile.take(),
+                &observer,
+            )?;
+            validate::take_report(&report, &mut problems);
+            let (said, ids) = validate::bag_info(&report, &mut problems);
+            metadata = metadata.or(said);
+            local_ids = ids;
+        } else if let Some(inner) = &inner {
+            inner.compare(&survey, &*members, &known, &mut problems)?;
+        }
+        if files == 0 && !problems.has_errors() {
+            problems.error(
+                "empty_package",
+                &self.package.name,
+                format!("{} has no files; deposit something", self.package.name),
+            );
+        }
+        Ok(Checked { survey, problems, metadata, local_ids, left: Vec::new(), files, bytes })
+    }
+}
+
+/// Names the files to be read. Numbers are places in the listing, so they are the same in every
+/// run.
+fn list(
+    survey: &Survey,
+    members: &dyn Members,
+    skip: &HashSet<i64>,
+    put: &mut dyn FnMut(Task) -> bool,
+) -> Result<()> {
+    let mut number = 0;
+    let listed = members.list(false, &mut |member| {
+        if member.kind != bagit::source::Kind::File {
+            return Ok(());
+        }
+        number += 1;
+        let Some(inside) = member.path.strip_prefix(survey.root.as_str()) else { return Ok(()) };
+        let path = survey.path_of(&member).unwrap_or_default();
+        if skip.contains(&number) {
+            return Ok(());
+        }
+        let inside = inside.to_string();
+        match put(Task { number, path, inside, locator: member.locator }) {
+            true => Ok(()),
+            false => Err(bagit::Error::Stopped),
+        }
+    });
+    match listed {
+        // Whoever stopped it knows why.
+        Ok(()) | Err(bagit::Error::Stopped) => Ok(()),
+        Err(error) => Err(crate::package::reading_failed(error)),
+    }
+}
+
+fn job_file(reading: &Reading) -> JobFile {
+    let others: serde_json::Map<String, serde_json::Value> = reading
+        .digests
+        .iter()
+        .filter(|(algorithm, _)| *algorithm != Algorithm::Sha512)
+        .map(|(algorithm, digest)| (algorithm.name().to_string(), digest.to_string().into()))
+        .collect();
+    JobFile {
+        number: reading.task.number,
+        path: reading.task.path.clone(),
+        size: i64::try_from(reading.size).ok(),
+        locator: reading.task.locator.clone(),
+        source: None,
+        sha512: reading.digests.get(Algorithm::Sha512).map(|d| d.to_string()),
+        digests: (!others.is_empty()).then(|| serde_json::Value::Object(others).to_string()),
+        puid: reading.format.puid.clone(),
+        format: Some(serde_json::json!(reading.format).to_string()),
+        change: Change::Unknown,
+    }
+}
+
+/// Files that a manifest listed were hashed while they were fetched, and compared then.
+async fn fetched(run: Run<'_>) -> Result<Outcome> {
+    let (id, most) = (run.id(), bounds(&run));
+    let (files, bytes): (i64, i64) = run.site.db.read(move |tx| count(tx, id)).await?;
+    let survey = Survey {
+        is_bag: false,
+        root: String::new(),
+        algorithms: Algorithms::NONE,
+        files: u64::try_from(files).unwrap_or(0),
+        bytes: u64::try_from(bytes).unwrap_or(0),
+    };
+    let mut problems = Problems::default();
+    if survey.files > most.files_max || survey.bytes > most.bytes_max {
+        problems.error(
+            "too_large",
+            run.name(),
+            format!(
+                "{}: {files} files of {bytes} bytes are more than the collection takes ({} files, {} bytes)",
+                run.name(), most.files_max, most.bytes_max
+            ),
+        );
+    }
+    let Some(package) = run.ingest.package.clone() else {
+        return Err(Error::permanent(
+            "no_package",
+            "the files were not fetched; requeue the job from downloading",
+        ));
+    };
+    let checked = Checked {
+        metadata: Metadata::default(),
+        local_ids: Vec::new(),
+        left: Vec::new(),
+        files: survey.files,
+        bytes: survey.bytes,
+        survey,
+        problems,
+    };
+    finish(run, package, checked).await
+}
+
+fn count(tx: &mut db::Tx<'_>, job: i64) -> Result<(i64, i64)> {
+    const COUNT: db::Statement = db::statement!("sql/count_ingest_files");
+    Ok(tx.one(&COUNT, &db::params![job])?)
+}
+
+async fn finish(mut run: Run<'_>, package: Package, mut checked: Checked) -> Result<Outcome> {
+    let id = run.id();
+    let invalid = |problems: Problems, what: &str| Error::Invalid {
+        what: format!("{what} is not valid"),
+        problems: Box::new(problems),
+    };
+    if checked.survey.is_bag && !run.profile.payload_kinds.contains(&PayloadKind::Bag) {
+        return Err(Error::permanent(
+            "payload_kind",
+            format!(
+                "{} is a bag, and collection `{}` takes none",
+                run.name(),
+                run.ingest.collection
+            ),
+        ));
+    }
+    if run.profile.bag_profile.is_some() && !checked.survey.is_bag && !package.fetched {
+        checked.problems.error(
+            "not_a_bag",
+            run.name(),
+            format!("{} is no bag, and the collection's bag profile asks for one", run.name()),
+        );
+    }
+    if checked.problems.has_errors() {
+        let failure = invalid(checked.problems, run.name());
+        let text = failure.to_string();
+        run.site.db.write(move |tx| record_failure(tx, id, &text)).await?;
+        return Err(failure);
+    }
+    let verdicts = checks::run(&run, &package, &checked.left).await?;
+    run.ingest.package = Some(package);
+    run.ingest.metadata = run.item.metadata.clone().or(std::mem::take(&mut checked.metadata));
+    let summary = &mut run.ingest.summary;
+    summary.is_bag = checked.survey.is_bag;
+    summary.local_ids = checked.local_ids.clone();
+    summary.warnings =
+        checked.problems.listed.iter().map(|p| format!("[{}] {}", p.code, p.message)).collect();
+    let algorithms: Vec<&str> =
+        checked.survey.algorithms.iter().map(|a| a.name()).chain(["sha512"]).collect();
+    let counts = format!("{} of {} bytes", plural(checked.files, "file"), checked.bytes);
+    let what = match checked.survey.is_bag {
+        true => "BagIt: structure, manifests, tag manifests, Payload-Oxum, paths",
+        false => "structure, paths, digests given",
+    };
+    let warnings = checked.problems.warnings;
+    let left = std::mem::take(&mut checked.left);
+    let ingest = run.ingest.clone();
+    let methods = algorithms.join(", ");
+    run.context.record(move |tx| {
+        let now = tx.now();
+        ingest::put_files(tx, id, &left)?;
+        ingest::save(tx, &ingest)?;
+        let mut validation =
+            Event::of(id, kind::VALIDATION, "", now).detail(what).note(counts.clone());
+        if warnings > 0 {
+            validation = validation.outcome("warning");
+        }
+        event::keep(tx, id, &validation)?;
+        let digests = Event::of(id, kind::DIGEST_CALCULATION, "", now).detail(methods.clone());
+        event::keep(tx, id, &digests.note(counts.clone()))?;
+        verdicts.iter().try_for_each(|verdict| event::keep(tx, id, verdict))
+    });
+    failpoint("validating.end");
+    Ok(Outcome::success())
+}
+
+/// A failure is an event too, whether or not there ever is an object.
+fn record_failure(tx: &mut db::Tx<'_>, job: i64, text: &str) -> Result<()> {
+    let first = text.lines().next().unwrap_or(text);
+    let event = Event::of(job, kind::VALIDATION, "failure", tx.now())
+        .outcome("failure")
+        .note(first.to_string());
+    crate::registry::events::insert(tx, None, None, Some(job), &event)
+}

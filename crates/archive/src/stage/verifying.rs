@@ -1,0 +1,188 @@
+//! Compares the content digest of each new file in each store: the store's own checksum where it
+//! vouches for the bytes, else by reading it back. Then the version's record and inventory are
+//! written; it still waits to be sealed.
+
+use super::storing::{begin, digest, package, put};
+use super::{Run, failpoint};
+use crate::error::{Error, Result};
+use crate::event::{self, Event, kind};
+use crate::ingest::{self, JobFile, Waiting};
+use crate::registry::carried;
+use crate::stores::{Place, store_error};
+use bagit::source::Members;
+use futures_util::StreamExt;
+use futures_util::future::try_join_all;
+use futures_util::stream;
+use ocfl::{Algorithm, Draft, Hasher, Leftovers};
+use queue::Outcome;
+use std::sync::Arc;
+
+const PAGE: i64 = 500;
+/// Files of one store that are read back at the same time.
+const AT_ONCE: usize = 4;
+
+pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
+    if run.ingest.unchanged {
+        return Ok(Outcome::success());
+    }
+    let package = package(&run)?;
+    let members = package.open()?;
+    let names = run.required_stores();
+    let verified = try_join_all(names.iter().map(|name| async {
+        let place = run.site.stores.get(name).await?;
+        let draft = begin(&run, &place, Leftovers::Adopt).await?;
+        let files = verify(&run, &place, &package, &members, &draft).await?;
+        Ok::<_, Error>((place, draft, files))
+    }))
+    .await?;
+    failpoint("verifying.verified");
+    let events = keep_events(&run, &verified).await?;
+    // One moment for all that a version's record says of it, whoever reads it later.
+    let at = ingested_at(&events);
+    let carried = carried::write(&run, at, &events).await?;
+    let mut waiting = std::collections::BTreeMap::new();
+    for (place, draft, _) in verified {
+        let failed = |e| store_error(&place.name, e);
+        carried.put(&place, &draft).await?;
+        failpoint("verifying.carried");
+        let unsealed = draft.write().await.map_err(failed)?;
+        let (path, digest) = (unsealed.path, unsealed.inventory_digest);
+        waiting.insert(place.name.clone(), Waiting { path, digest, at });
+        failpoint("verifying.inventory");
+    }
+    run.ingest.summary.stores = waiting.keys().cloned().collect();
+    run.ingest.stores = waiting;
+    run.save();
+    Ok(Outcome::success())
+}
+
+/// Takes up every file of the version in one store and looks at its content; how many were new.
+async fn verify(
+    run: &Run<'_>,
+    place: &Place,
+    package: &crate::package::Package,
+    members: &Arc<dyn Members>,
+    draft: &Draft,
+) -> Result<u64> {
+    let failed = |e| store_error(&place.name, e);
+    let marks = run.context.checkpoints().await?;
+    let done = marks.get(&place.name).and_then(|m| m.parse::<i64>().ok()).unwrap_or(0);
+    let (mut after, mut new, job) = (0, 0, run.id());
+    loop {
+        let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
+        let Some(last) = page.last().map(|f| f.number) else { return Ok(new) };
+        let mut taken = Vec::new();
+        let mut missing = Vec::new();
+        for file in page {
+            let sha512 = digest(&file)?;
+            let size = u64::try_from(file.size.unwrap_or(0)).unwrap_or(0);
+            if draft.reference(&file.path, sha512).map_err(failed)? {
+                continue;
+            }
+            new += 1;
+            match draft.take_up(&file.path, sha512, size).await.map_err(failed)? {
+                Some(put) if file.number > done => taken.push((file, draft.key(&put))),
+                Some(_) => {}
+                None => missing.push(file),
+            }
+        }
+        // What a store has lost since it was stored is put again, and looked at by the next run.
+        if !missing.is_empty() {
+            let lost = missing.len();
+            put(run, place, package, members, draft, missing).await?;
+            return Err(Error::transient(
+                "store_lost_files",
+                format!(
+                    "store {}: {lost} files that were stored were not there any more; they are stored again, and looked at once more",
+                    place.name
+                ),
+            ));
+        }
+        compare(place, taken).await?;
+        if last > done {
+            run.context.checkpoint(place.name.clone(), last.to_string()).await?;
+            failpoint("verifying.portion");
+        }
+        run.context.progress(format!("{last} files looked at in {}", place.name)).await?;
+        after = last;
+    }
+}
+
+async fn compare(place: &Place, files: Vec<(JobFile, String)>) -> Result<()> {
+    let mut looks = stream::iter(files)
+        .map(|(file, key)| async move { look(place, &file, &key).await })
+        .buffer_unordered(AT_ONCE);
+    while let Some(done) = looks.next().await {
+        done?;
+    }
+    Ok(())
+}
+
+async fn look(place: &Place, file: &JobFile, key: &str) -> Result<()> {
+    let store = place.root.store();
+    let failed = |e: store::Error| store_error(&place.name, e.into());
+    if store.capabilities().digests
+        && let Some(sha256) = sha256(file)
+        && let Some(kept) = store.head(key).await.map_err(failed)?.digest
+        && let Some(whole) = kept.whole()
+    {
+        return match whole.to_string() == sha256 {
+            true => Ok(()),
+            false => Err(differs(place, file)),
+        };
+    }
+    let mut body = store.get(key, None).await.map_err(failed)?.body;
+    let mut hasher = Hasher::new(Algorithm::Sha512);
+    while let Some(chunk) = body.next().await {
+        hasher.update(&chunk.map_err(failed)?);
+    }
+    match file.sha512.as_deref() == Some(hasher.finish().as_str()) {
+        true => Ok(()),
+        false => Err(differs(place, file)),
+    }
+}
+
+fn sha256(file: &JobFile) -> Option<String> {
+    let digests: serde_json::Value = serde_json::from_str(file.digests.as_deref()?).ok()?;
+    digests.get("sha256")?.as_str().map(str::to_string)
+}
+
+fn differs(place: &Place, file: &JobFile) -> Error {
+    Error::transient(
+        "store_corrupt",
+        format!(
+            "store {} does not have the bytes of {} that were sent to it; requeue the job from storing, and check the store if it happens again",
+            place.name, file.path
+        ),
+    )
+    .at(place.target())
+}
+
+/// What happened so far becomes part of the version's record.
+async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, u64)]) -> Result<Vec<Event>> {
+    let id = run.id();
+    let stores: Vec<(String, u64)> =
+        verified.iter().map(|(place, _, files)| (place.name.clone(), *files)).collect();
+    let name = run.item.name.clone();
+    run.context
+        .write(move |tx| {
+            let now = tx.now();
+            for (index, (store, files)) in stores.iter().enumerate() {
+                let note = format!("{files} files in store {store}");
+                let detail = "every new file compared by content digest";
+                let check = Event::of(id, kind::FIXITY_CHECK, store, now).detail(detail);
+                event::keep(tx, id, &check.note(note.clone()))?;
+                if index > 0 {
+                    event::keep(tx, id, &Event::of(id, kind::REPLICATION, store, now).note(note))?;
+                }
+            }
+            event::keep(tx, id, &Event::of(id, kind::INGESTION, "", now).detail(name.clone()))
+        })
+        .await?;
+    Ok(run.site.db.read(move |tx| event::kept(tx, id)).await?)
+}
+
+/// When the version was ingested, as its event says.
+pub fn ingested_at(events: &[Event]) -> db::Micros {
+    events.iter().find(|e| e.kind == kind::INGESTION).map_or(0, |e| e.at)
+}

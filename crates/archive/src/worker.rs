@@ -1,0 +1,48 @@
+//! A process that works for the archive: the queue's worker with the archive's stages, and what
+//! has to be done now and then beside them.
+
+use crate::deposit::examining::Examining;
+use crate::deposit::expanding::Expanding;
+use crate::site::Site;
+use crate::{deposit, janitor, outbox, stage};
+use queue::runtime::{Settings, Stop, Summary, Worker};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Works on the stages that `wanted` names (by `pipeline/stage`) until it is told to stop.
+pub async fn work(
+    site: Arc<Site>,
+    settings: Settings,
+    wanted: impl Fn(&str, &str) -> bool,
+    stop: watch::Receiver<Stop>,
+) -> queue::Result<Summary> {
+    let background = settings.housekeeping;
+    let mut worker = Worker::new(site.db.clone(), settings);
+    worker = stage::add_to(worker, &site, |name| wanted(stage::PIPELINE, name));
+    if wanted(deposit::PIPELINE, "examining") {
+        worker = worker.stage(deposit::PIPELINE, "examining", Examining(site.clone()));
+    }
+    if wanted(deposit::PIPELINE, "expanding") {
+        worker = worker.stage(deposit::PIPELINE, "expanding", Expanding(site.clone()));
+    }
+    if wanted(janitor::PIPELINE, janitor::STAGE) {
+        worker = worker.stage(janitor::PIPELINE, janitor::STAGE, janitor::Sweeping(site.clone()));
+    }
+    for pipeline in [outbox::REPORT, outbox::CALLBACK] {
+        if wanted(pipeline, "sending") {
+            worker = worker.stage(pipeline, "sending", outbox::sending::Sending(site.clone()));
+        }
+    }
+    let mut tasks = tokio::task::JoinSet::new();
+    if background {
+        tasks.spawn(outbox::reporting::run(site.clone()));
+        tasks.spawn(janitor::run(site.clone()));
+    }
+    let done = worker.run(stop).await;
+    tasks.shutdown().await;
+    if background && done.is_ok() {
+        // The last outcome may have been what a report waited for.
+        outbox::reporting::once(&site).await?;
+    }
+    done
+}
