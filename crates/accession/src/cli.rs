@@ -30,6 +30,12 @@ pub struct Global {
     /// The data directory (default: the platform's place for such data)
     #[arg(long, global = true, env = "ACCESSION_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// The configuration file (default: accession.toml in the data directory, if it is there)
+    #[arg(long, global = true, env = "ACCESSION_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Set one value of the configuration, over the file and the environment
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Print JSON for programs instead of tables for people
     #[arg(long, global = true)]
     pub json: bool,
@@ -43,6 +49,12 @@ pub struct Global {
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Collections: make, change, show, freeze
+    Collection(cmd::collection::Args),
+    /// Look at the configuration
+    Config(cmd::config::Args),
+    /// Check that everything works, and say what to fix
+    Doctor(cmd::doctor::Args),
     /// Queues: add, work, look, act
     Queue(cmd::queue::Args),
     /// Check, make and complete bags (BagIt, RFC 8493)
@@ -72,6 +84,9 @@ pub enum Command {
 impl Command {
     pub fn run(self, global: &Global) -> Result<Exit, Failure> {
         match self {
+            Command::Collection(args) => cmd::collection::run(args, global),
+            Command::Config(args) => cmd::config::run(args, global),
+            Command::Doctor(args) => cmd::doctor::run(args, global),
             Command::Queue(args) => cmd::queue::run(args, global),
             Command::Bag(args) => cmd::bag::run(args, global),
             Command::Manifest(args) => cmd::manifest::run(args, global),

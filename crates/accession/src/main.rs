@@ -2,6 +2,7 @@
 
 mod cli;
 mod cmd;
+mod configuration;
 mod exit;
 mod logs;
 mod output;

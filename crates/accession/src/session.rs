@@ -46,7 +46,7 @@ impl Session {
 
     pub fn open_with(global: &Global, options: Options) -> Result<Session, Failure> {
         let address = address(global)?;
-        let db = Db::open(&address, queue::MIGRATIONS, &options)?;
+        let db = Db::open(&address, archive::MIGRATIONS, &options)?;
         Ok(Session { db, json: global.json, quiet: global.quiet })
     }
 

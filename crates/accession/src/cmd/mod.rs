@@ -2,9 +2,12 @@
 
 pub mod bag;
 pub mod bench;
+pub mod collection;
 pub mod completions;
+pub mod config;
 pub mod db;
 pub mod demo;
+pub mod doctor;
 pub mod formats;
 pub mod identify;
 pub mod man;

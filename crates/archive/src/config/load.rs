@@ -4,8 +4,8 @@ use super::origin::{Entry, Origin, flatten};
 use super::place::{place, readings};
 use super::sections::{Config, StoreSection};
 use super::settings::{SETTINGS, sections, setting};
-use super::{DEFAULT_COLLECTION, DEFAULT_STORE};
-use crate::profile::{MASK, Profile};
+use super::DEFAULT_STORE;
+use crate::profile::MASK;
 use crate::{Error, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -80,9 +80,6 @@ impl Config {
         if self.stores.is_empty() {
             let main = StoreSection { url: "stores/main".to_string(), storage_class: None };
             self.stores.insert(DEFAULT_STORE.to_string(), main);
-        }
-        if self.collections.is_empty() {
-            self.collections.insert(DEFAULT_COLLECTION.to_string(), Profile::default());
         }
         let whole = |path: &mut PathBuf| *path = data_dir.join(&*path);
         let whole_text = |place: &mut String| {

@@ -1,6 +1,6 @@
 //! `accession queue …`: a queue that never loses, never doubles, and explains itself.
 
-mod act;
+pub mod act;
 mod add;
 mod define;
 mod exec;
