@@ -22,12 +22,13 @@ pub mod package;
 pub mod problem;
 pub mod profile;
 pub mod registry;
+pub mod report;
 pub mod setup;
 pub mod site;
 pub mod stage;
 pub mod stores;
 pub mod validate;
-//pub mod worker;
+pub mod worker;
 mod xml;
 
 pub use error::{Error, Result};

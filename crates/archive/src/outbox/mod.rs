@@ -1,9 +1,12 @@
-//! What leaves the archive: reports by mail, callbacks. Each is a job of its own with its own
-//! retries, so that none is lost and a dead host holds up no object.
+//! What leaves the archive for people and programs: reports by mail, and callbacks. Each is a job
+//! of its own, tried again until it is delivered or cannot be; so none is lost, and a dead host
+//! holds up no object.
 
+pub mod callback;
+pub mod mail;
 pub mod messages;
-//pub mod reporting;
-//pub mod sending;
+pub mod reporting;
+pub mod sending;
 
 pub const REPORT: &str = "report";
 pub const CALLBACK: &str = "callback";

@@ -3,4 +3,5 @@
 pub mod carried;
 pub mod events;
 pub mod record;
+pub mod reports;
 pub mod resolve;

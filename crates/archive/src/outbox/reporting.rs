@@ -1,0 +1,116 @@
+//! When a batch has a new report, those who should know are told; and operators get one gathered
+//! mail about new reviews, not one per job.
+
+use super::messages::{self, Message};
+use crate::collection;
+use crate::deposit;
+use crate::error::{Error, Result};
+use crate::site::Site;
+use db::{Micros, Statement, Tx, statement};
+use queue::rules::batch;
+use std::sync::Arc;
+use std::time::Duration;
+
+const EVERY: Duration = Duration::from_secs(15);
+/// Operators get no more than one mail in this time.
+const REVIEWS_EVERY_MICROS: Micros = 10 * 60 * 1_000_000;
+/// Reviews that a mail lists; it says how many more there are.
+const REVIEWS_LISTED: usize = 50;
+
+/// Looks whenever a batch moves, and now and then.
+pub async fn run(site: Arc<Site>) {
+    let mut news = site.db.subscribe(batch::TOPIC);
+    loop {
+        if let Err(error) = once(&site).await {
+            tracing::warn!(%error, "reports could not be put into the outbox; it is tried again");
+        }
+        let _ = tokio::time::timeout(EVERY, news.changed()).await;
+    }
+}
+
+/// Puts what is due into the outbox.
+pub async fn once(site: &Arc<Site>) -> queue::Result<()> {
+    let mail = site.settings.mail.is_some();
+    while site.db.write(move |tx| next_batch(tx, mail).map_err(into_queue)).await? {}
+    if let Some(settings) = &site.settings.mail
+        && !settings.operators.is_empty()
+    {
+        let operators = settings.operators.clone();
+        site.db.write(move |tx| reviews(tx, &operators).map_err(into_queue)).await?;
+    }
+    Ok(())
+}
+
+fn into_queue(error: Error) -> queue::Error {
+    crate::stage::recording::into_queue(error)
+}
+
+/// Tells of one batch; false if there is none to tell of.
+fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
+    const NEXT: Statement = statement!("sql/batch_to_tell");
+    const TOLD: Statement = statement!("sql/batch_told");
+    let Some((id, version)) = tx.first::<(i64, i64)>(&NEXT, &[])? else { return Ok(false) };
+    // Two processes may see the same batch: the first that says so tells of it.
+    if tx.execute(&TOLD, &db::params![id, version])? == 0 {
+        return Ok(true);
+    }
+    let deposit = deposit::find(tx, id)?;
+    let batch = batch::load(tx, id)?;
+    let collection = batch.collection.clone().unwrap_or_default();
+    let profile = collection::find(tx, &collection)?.unwrap_or_default();
+    let mut to: Vec<String> = profile.notify.iter().map(|n| n.address.clone()).collect();
+    to.extend(deposit.options.notify.iter().cloned());
+    to.sort();
+    to.dedup();
+    if !mail && !to.is_empty() {
+        tracing::warn!(batch = id, "there is no [mail] in the configuration, so nobody was told of the report");
+        to.clear();
+    }
+    for address in to {
+        let message = Message::Report { batch: id, version, to: vec![address] };
+        messages::add(tx, Some(id), None, &message)?;
+    }
+    if profile.callback.is_some() {
+        let failures: Vec<serde_json::Value> = crate::registry::reports::failures_after(tx, id, 0, 100)?
+            .iter()
+            .map(|f| serde_json::json!({"job": f.job, "subject": f.subject, "stage": f.stage, "code": f.code, "message": f.message}))
+            .collect();
+        let body = serde_json::json!({
+            "batch": id,
+            "collection": collection,
+            "report": version,
+            "status": batch.state,
+            "submitted": batch.total,
+            "succeeded": batch.succeeded,
+            "failed": batch.failed,
+            "cancelled": batch.cancelled,
+            "error": batch.error,
+            "failures": failures,
+        });
+        messages::add(tx, Some(id), None, &Message::Callback { collection, body })?;
+    }
+    Ok(true)
+}
+
+/// Gathers what nobody has been told of.
+fn reviews(tx: &mut Tx<'_>, operators: &[String]) -> Result<()> {
+    const LAST: Statement = statement!("sql/last_told_review");
+    const NEW: Statement = statement!("sql/untold_reviews");
+    const TELL: Statement = statement!("sql/tell_reviews");
+    let (last,): (Micros,) = tx.one(&LAST, &[])?;
+    let now = tx.now();
+    if now - last < REVIEWS_EVERY_MICROS {
+        return Ok(());
+    }
+    let jobs: Vec<(i64,)> = tx.query(&NEW, &[])?;
+    if jobs.is_empty() || tx.execute(&TELL, &db::params![now])? == 0 {
+        return Ok(());
+    }
+    let total = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
+    let listed: Vec<i64> = jobs.iter().take(REVIEWS_LISTED).map(|j| j.0).collect();
+    for address in operators {
+        let message = Message::Reviews { jobs: listed.clone(), total, to: vec![address.clone()] };
+        messages::add(tx, None, None, &message)?;
+    }
+    Ok(())
+}

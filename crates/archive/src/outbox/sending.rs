@@ -1,0 +1,154 @@
+//! Sends one message of the outbox.
+
+use super::callback::Callback;
+use super::mail::{self, Mail, MailSettings, Security};
+use super::messages::{self, Kept, Message};
+use crate::config::{AllowPrivate, MailSection, MailSecurity, read_secret};
+use crate::error::{Error, Result};
+use crate::registry::reports;
+use crate::report;
+use crate::site::Site;
+use queue::runtime::{Context, Work};
+use queue::{Catalog, Claimed, Outcome};
+use std::sync::Arc;
+
+pub struct Sending(pub Arc<Site>);
+
+impl Work for Sending {
+    async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
+        match send(&self.0, job, context).await {
+            Ok(outcome) => outcome,
+            Err(error) => error.into(),
+        }
+    }
+}
+
+async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outcome> {
+    let text = String::from_utf8_lossy(job.payload.as_deref().unwrap_or_default()).into_owned();
+    let wrong = || Error::permanent("bad_payload", "the job does not name its message");
+    let id: i64 = text.parse().map_err(|_| wrong())?;
+    let kept = site.db.read(move |tx| messages::find(tx, id)).await?.ok_or_else(wrong)?;
+    if kept.sent_at.is_some() {
+        return Ok(Outcome::Skip("it was sent before".to_string()));
+    }
+    match &kept.message {
+        Message::Report { batch, version, to } => {
+            let report = whole_report(site, *batch).await?;
+            for address in to {
+                let mail = Mail {
+                    to: address.clone(),
+                    subject: report::mail_subject(&report.head),
+                    text: report::mail_text(&report),
+                    message_id: format!("batch-{batch}-report-{version}-message-{id}"),
+                };
+                mail::send(&settings(site)?, &mail).await?;
+            }
+        }
+        Message::Reviews { jobs, total, to } => {
+            let text = review_text(site, jobs.clone(), *total).await?;
+            for address in to {
+                let mail = Mail {
+                    to: address.clone(),
+                    subject: format!("Accession: {total} jobs to review"),
+                    text: text.clone(),
+                    message_id: format!("reviews-message-{id}"),
+                };
+                mail::send(&settings(site)?, &mail).await?;
+            }
+        }
+        Message::Callback { collection, body } => call(site, id, &kept, collection, body).await?,
+    }
+    context.record(move |tx| messages::sent(tx, id));
+    Ok(Outcome::success())
+}
+
+/// Lines of each kind that a mail may show; the report says how many more there are.
+const LISTED_MAX: i64 = 50;
+
+async fn whole_report(site: &Arc<Site>, batch: i64) -> Result<report::BatchReport> {
+    site.db
+        .read(move |tx| {
+            let catalog = Catalog::load(tx)?;
+            reports::short(tx, &catalog, batch, LISTED_MAX)
+        })
+        .await
+}
+
+async fn review_text(site: &Arc<Site>, jobs: Vec<i64>, total: i64) -> Result<String> {
+    let lines: Vec<String> = site
+        .db
+        .read(move |tx| {
+            let mut lines = Vec::new();
+            for job in &jobs {
+                if let Some((subject, stage, code, message)) = reports::failure(tx, *job)? {
+                    let first = message.lines().next().unwrap_or_default().to_string();
+                    lines.push(format!("job {job} ({subject}) in {stage}: [{code}] {first}"));
+                }
+            }
+            Ok::<_, Error>(lines)
+        })
+        .await?;
+    let more = total - i64::try_from(lines.len()).unwrap_or(0);
+    let mut text = format!("{total} jobs need someone to look at them.\n\n{}\n", lines.join("\n"));
+    if more > 0 {
+        text.push_str(&format!("… and {more} more.\n"));
+    }
+    text.push_str("\nAll of them: accession queue review\nOne of them, with its history: accession jobs show JOB\nTo try again after mending the cause: accession jobs requeue JOB\n");
+    Ok(text)
+}
+
+fn settings(site: &Site) -> Result<MailSettings> {
+    let section: &MailSection = site.settings.mail.as_ref().ok_or_else(|| {
+        Error::permanent("mail_not_configured", "there is no [mail] in the configuration; add it, then requeue the job")
+    })?;
+    Ok(mail_settings(section))
+}
+
+/// The mail settings of a configuration.
+pub fn mail_settings(section: &MailSection) -> MailSettings {
+    MailSettings {
+        host: section.host.clone(),
+        port: section.port,
+        security: match section.security {
+            MailSecurity::None => Security::None,
+            MailSecurity::Starttls => Security::Starttls,
+            MailSecurity::Tls => Security::Tls,
+        },
+        user: section.user.clone(),
+        password_file: section.password_file.clone(),
+        from: section.from.clone(),
+        ca_file: None,
+        timeout_seconds: section.timeout_seconds,
+    }
+}
+
+async fn call(
+    site: &Arc<Site>,
+    id: i64,
+    kept: &Kept,
+    collection: &str,
+    body: &serde_json::Value,
+) -> Result<()> {
+    let profile = site.profile(collection).await?;
+    let Some(callback) = profile.callback else {
+        // The collection wants none any more.
+        return Ok(());
+    };
+    let secret = match (&callback.secret, &callback.secret_file) {
+        (Some(secret), _) => secret.clone(),
+        (None, Some(file)) => read_secret(file)?,
+        (None, None) => String::new(),
+    };
+    let mut to = Callback::new(&callback.url, secret.as_bytes());
+    to.allow_private = match &site.settings.allow_private {
+        AllowPrivate::All(allowed) => *allowed,
+        AllowPrivate::Only(hosts) => {
+            let host = url::Url::parse(&callback.url).ok();
+            let host = host.as_ref().and_then(|u| u.host_str());
+            host.is_some_and(|host| hosts.iter().any(|h| h == host))
+        }
+    };
+    let now = site.db.read(|tx| Ok::<_, Error>(tx.now())).await? / 1_000_000;
+    let fields = body.as_object().cloned().unwrap_or_default();
+    to.send(&format!("{}-{id}", kept.created_at), &fields, now).await
+}

@@ -1,0 +1,92 @@
+//! The report that is mailed: small however large the batch.
+
+use super::text::{change, failure};
+use super::{BatchReport, Head, command, cut, facts, one_line, verdict};
+
+/// No mail is longer.
+pub const MAIL_BYTES_MAX: usize = 32 << 10;
+const LINES_MAX: usize = 15;
+const FORMATS_MAX: usize = 10;
+/// A line that would be longer is cut; the full lists have all of it.
+const LINE_BYTES_MAX: usize = 400;
+
+/// One line that says how it went.
+pub fn mail_subject(head: &Head) -> String {
+    let sign = if head.state == "completed" { "OK" } else { "FAILED" };
+    let collection = head.collection.as_deref().map_or(String::new(), |name| format!(" ({name})"));
+    let update = if head.version > 1 { " (update)" } else { "" };
+    shortened(&format!("{sign}: {}{collection}{update}", verdict(head)), 150)
+}
+
+/// Counts, the first problems, and where the full lists are.
+pub fn mail_text(report: &BatchReport) -> String {
+    let head = &report.head;
+    let mut mail = format!("{}\n\n", shortened(&verdict(head), LINE_BYTES_MAX));
+    for (label, value) in facts(head) {
+        mail.push_str(&format!(
+            "{:<14}{}\n",
+            format!("{label}:"),
+            shortened(&value, LINE_BYTES_MAX)
+        ));
+    }
+    let changes = report.changed.iter().map(change);
+    list(&mut mail, "WHAT CHANGED SINCE THE LAST REPORT", head.changed_total, head, changes);
+    let failures = report.failures.iter().map(failure);
+    list(&mut mail, "WHAT WENT WRONG", head.failures_total, head, failures);
+    formats(&mut mail, head);
+    mail.push_str(&format!(
+        "\nThe full lists: {}\nOther formats: json, html, text.\n",
+        command(head, "csv")
+    ));
+    mail
+}
+
+fn list(
+    mail: &mut String,
+    title: &str,
+    total: i64,
+    head: &Head,
+    lines: impl ExactSizeIterator<Item = String>,
+) {
+    // The head may count more than are held here, and here may be more than it counts.
+    let total = total.max(i64::try_from(lines.len()).unwrap_or(i64::MAX));
+    if total == 0 {
+        return;
+    }
+    mail.push_str(&format!("\n{title}\n"));
+    let mut listed = 0;
+    for line in lines.take(LINES_MAX) {
+        for part in line.lines() {
+            let indent = if part.starts_with(' ') { "    " } else { "  " };
+            mail.push_str(&format!("{indent}{}\n", shortened(part, LINE_BYTES_MAX)));
+        }
+        listed += 1;
+    }
+    if let Some(cut) = cut(listed, total, head) {
+        mail.push_str(&format!("  {cut}\n"));
+    }
+}
+
+fn formats(mail: &mut String, head: &Head) {
+    if head.formats.is_empty() {
+        return;
+    }
+    mail.push_str("\nFORMATS\n");
+    for format in head.formats.iter().take(FORMATS_MAX) {
+        let line =
+            format!("{} {}: {}", format.puid, format.name, super::count(format.files, "file"));
+        mail.push_str(&format!("  {}\n", shortened(&line, 120)));
+    }
+    if let Some(more) = head.formats.len().checked_sub(FORMATS_MAX).filter(|more| *more > 0) {
+        mail.push_str(&format!("  and {more} more\n"));
+    }
+}
+
+fn shortened(text: &str, bytes_max: usize) -> String {
+    let line = one_line(text);
+    if line.len() <= bytes_max {
+        return line;
+    }
+    let end = (0..=bytes_max).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}…", &line[..end])
+}

@@ -1,0 +1,1 @@
+select coalesce(max(at), 0) from told_reviews

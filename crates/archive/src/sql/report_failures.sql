@@ -1,0 +1,4 @@
+select f.job, f.subject, s.name, f.code, f.message, f.recoverable
+from jobs j join failures f on f.job = j.id join stages s on s.id = f.stage
+where j.batch = $1 and j.batch is not null and j.id > $2
+order by f.job limit $3

@@ -1,0 +1,4 @@
+select j.id, j.subject, j.status, i.version, i.unchanged, i.summary
+from jobs j left join ingests i on i.job = j.id
+where j.batch = $1 and j.batch is not null and j.id > $2 and j.status in (4, 5)
+order by j.id limit $3

@@ -1,0 +1,3 @@
+select f.job from failures f
+where f.needs_review = 1 and not exists (select 1 from told_reviews t where t.job = f.job)
+order by f.job limit 10000
