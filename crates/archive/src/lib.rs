@@ -28,6 +28,7 @@ pub mod site;
 pub mod stage;
 pub mod stores;
 pub mod validate;
+pub mod watch;
 pub mod worker;
 mod xml;
 

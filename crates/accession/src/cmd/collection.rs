@@ -69,7 +69,9 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let config = configuration::load(global)?.config;
     let session = Session::open(global)?;
     match args.command {
-        Command::Create { name, settings, act } => create(&session, &config, &name, &settings, &act),
+        Command::Create { name, settings, act } => {
+            create(&session, &config, &name, &settings, &act)
+        }
         Command::Set { name, settings, act } => set(&session, &config, &name, &settings, &act),
         Command::Show { name } => show(&session, &config, &name),
         Command::List => list(&session, &config),
@@ -107,7 +109,8 @@ fn create(
         }
     })?;
     if !made {
-        let why = format!("the collection {name} exists; change it with `accession collection set`");
+        let why =
+            format!("the collection {name} exists; change it with `accession collection set`");
         return Err(Failure::refused("exists", why));
     }
     told(session, name, "created", "is made")
@@ -234,12 +237,17 @@ fn change(profile: &mut Profile, config: &Config, settings: &[String]) -> Result
 fn apply(profile: &mut Profile, config: &Config, settings: &[String]) -> archive::Result<()> {
     for setting in settings {
         let (key, value) = setting.split_once('=').ok_or_else(|| {
-            archive::Error::permanent("bad_input", format!("`{setting}` has no `=`; write KEY=VALUE"))
+            archive::Error::permanent(
+                "bad_input",
+                format!("`{setting}` has no `=`; write KEY=VALUE"),
+            )
         })?;
         profile.set(key.trim(), value)?;
     }
     match config.problems_here(profile).into_iter().next() {
-        Some(p) => Err(archive::Error::permanent("profile_value", format!("{} {}", p.key, p.message))),
+        Some(p) => {
+            Err(archive::Error::permanent("profile_value", format!("{} {}", p.key, p.message)))
+        }
         None => Ok(()),
     }
 }
@@ -263,6 +271,8 @@ fn unknown(name: &str) -> Failure {
 fn in_the_file(name: &str) -> Failure {
     Failure::refused(
         "configured",
-        format!("the collection {name} is defined in the configuration file; change [collections.{name}] there"),
+        format!(
+            "the collection {name} is defined in the configuration file; change [collections.{name}] there"
+        ),
     )
 }

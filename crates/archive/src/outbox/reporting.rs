@@ -63,7 +63,10 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     to.sort();
     to.dedup();
     if !mail && !to.is_empty() {
-        tracing::warn!(batch = id, "there is no [mail] in the configuration, so nobody was told of the report");
+        tracing::warn!(
+            batch = id,
+            "there is no [mail] in the configuration, so nobody was told of the report"
+        );
         to.clear();
     }
     for address in to {

@@ -99,7 +99,10 @@ async fn review_text(site: &Arc<Site>, jobs: Vec<i64>, total: i64) -> Result<Str
 
 fn settings(site: &Site) -> Result<MailSettings> {
     let section: &MailSection = site.settings.mail.as_ref().ok_or_else(|| {
-        Error::permanent("mail_not_configured", "there is no [mail] in the configuration; add it, then requeue the job")
+        Error::permanent(
+            "mail_not_configured",
+            "there is no [mail] in the configuration; add it, then requeue the job",
+        )
     })?;
     Ok(mail_settings(section))
 }
@@ -117,7 +120,7 @@ pub fn mail_settings(section: &MailSection) -> MailSettings {
         user: section.user.clone(),
         password_file: section.password_file.clone(),
         from: section.from.clone(),
-        ca_file: None,
+        ca_file: section.ca_file.clone(),
         timeout_seconds: section.timeout_seconds,
     }
 }

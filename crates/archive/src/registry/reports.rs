@@ -9,7 +9,12 @@ use queue::{Catalog, Status};
 use std::collections::BTreeMap;
 
 /// A page of the objects of a batch that were preserved or cancelled, in the order of their jobs.
-pub fn objects_after(tx: &mut Tx<'_>, batch: i64, after: i64, limit: i64) -> Result<Vec<ObjectLine>> {
+pub fn objects_after(
+    tx: &mut Tx<'_>,
+    batch: i64,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<ObjectLine>> {
     const OBJECTS: Statement = statement!("sql/report_objects");
     let rows: Vec<(i64, String, Status, Option<i64>, Option<i64>, Option<String>)> =
         tx.query(&OBJECTS, &db::params![batch, after, limit])?;
@@ -43,7 +48,12 @@ pub fn objects_after(tx: &mut Tx<'_>, batch: i64, after: i64, limit: i64) -> Res
 }
 
 /// A page of the failed jobs of a batch.
-pub fn failures_after(tx: &mut Tx<'_>, batch: i64, after: i64, limit: i64) -> Result<Vec<FailureLine>> {
+pub fn failures_after(
+    tx: &mut Tx<'_>,
+    batch: i64,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<FailureLine>> {
     const FAILURES: Statement = statement!("sql/report_failures");
     let rows: Vec<(i64, String, String, String, String, bool)> =
         tx.query(&FAILURES, &db::params![batch, after, limit])?;
