@@ -33,7 +33,7 @@ pub struct Global {
     /// The configuration file (default: accession.toml in the data directory, if it is there)
     #[arg(long, global = true, env = "ACCESSION_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Set one value of the configuration, over the file and the environment
+    /// A value of the configuration, over the file and the environment: KEY=VALUE
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Print JSON for programs instead of tables for people
@@ -49,12 +49,32 @@ pub struct Global {
 
 #[derive(Subcommand)]
 pub enum Command {
+    /// Take files, bags, archives and manifests in, here and now
+    Ingest(cmd::ingest::Args),
+    /// Hand something over and get a receipt; workers do the rest
+    Deposit(cmd::deposit::Args),
+    /// Work on what was deposited, until stopped
+    Work(cmd::work::Args),
+    /// The whole system at a glance
+    Status(cmd::status::Args),
+    /// What is kept: objects, their versions, files and events
+    Objects(cmd::objects::Args),
+    /// Deposits on their way and done: look at them, hold, cancel, report
+    Batches(cmd::batches::Args),
+    /// Jobs: look at them, hold, cancel, requeue
+    Jobs(cmd::jobs::Args),
     /// Collections: make, change, show, freeze
     Collection(cmd::collection::Args),
     /// Look at the configuration
     Config(cmd::config::Args),
     /// Check that everything works, and say what to fix
     Doctor(cmd::doctor::Args),
+    /// Compare the registry with the stores, both ways
+    //Check(cmd::check::Args),
+    /// Restore the registry from a store
+    //Registry(cmd::registry::Args),
+    /// Write what is known of an object for others: PREMIS
+    //Export(cmd::export::Args),
     /// Queues: add, work, look, act
     Queue(cmd::queue::Args),
     /// Check, make and complete bags (BagIt, RFC 8493)
@@ -84,6 +104,16 @@ pub enum Command {
 impl Command {
     pub fn run(self, global: &Global) -> Result<Exit, Failure> {
         match self {
+            Command::Ingest(args) => cmd::ingest::run(args, global),
+            Command::Deposit(args) => cmd::deposit::run(args, global),
+            Command::Work(args) => cmd::work::run(args, global),
+            Command::Status(args) => cmd::status::run(args, global),
+            Command::Objects(args) => cmd::objects::run(args, global),
+            Command::Batches(args) => cmd::batches::run(args, global),
+            Command::Jobs(args) => cmd::jobs::run(args, global),
+            //Command::Check(args) => cmd::check::run(args, global),
+            //Command::Registry(args) => cmd::registry::run(args, global),
+            //Command::Export(args) => cmd::export::run(args, global),
             Command::Collection(args) => cmd::collection::run(args, global),
             Command::Config(args) => cmd::config::run(args, global),
             Command::Doctor(args) => cmd::doctor::run(args, global),

@@ -2,7 +2,6 @@
 
 mod cli;
 mod cmd;
-mod configuration;
 mod exit;
 mod logs;
 mod output;

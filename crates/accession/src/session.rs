@@ -24,6 +24,16 @@ impl From<queue::Error> for Failure {
     }
 }
 
+impl From<archive::Error> for Failure {
+    fn from(error: archive::Error) -> Failure {
+        let status = if error.is_transient() { 3 } else { 2 };
+        match error {
+            archive::Error::Queue(error) => error.into(),
+            other => Failure { status, code: other.code(), message: other.to_string() },
+        }
+    }
+}
+
 impl From<db::Error> for Failure {
     fn from(error: db::Error) -> Failure {
         queue::Error::from(error).into()

@@ -3,9 +3,10 @@
 
 use crate::cli::Global;
 use crate::cmd::queue::act;
+use crate::cmd::site;
 use crate::exit::{Exit, Failure};
+use crate::output;
 use crate::session::{Act, Session};
-use crate::{configuration, output};
 use archive::collection::{self, Collection};
 use archive::config::{Config, check_name};
 use archive::profile::Profile;
@@ -66,7 +67,7 @@ docs/configuration.md lists what can be set.")]
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
-    let config = configuration::load(global)?.config;
+    let config = site::configuration(global)?.config;
     let session = Session::open(global)?;
     match args.command {
         Command::Create { name, settings, act } => {

@@ -1,8 +1,9 @@
 //! `accession config`: what is configured, and by what.
 
 use crate::cli::Global;
+use crate::cmd::site;
 use crate::exit::{Exit, Failure};
-use crate::{configuration, output};
+use crate::output;
 use archive::config::{Origin, setting};
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -36,7 +37,7 @@ enum Command {
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let Command::Show { prefix, changed } = args.command;
-    let loaded = configuration::load(global)?;
+    let loaded = site::configuration(global)?;
     let mut entries = loaded.entries();
     entries.retain(|entry| {
         entry.key.starts_with(&prefix) && !(changed && entry.origin == Origin::Default)

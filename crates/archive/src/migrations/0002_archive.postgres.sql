@@ -66,7 +66,7 @@ create table ingest_events (
   primary key (job, id)
 );
 
-create table reservations (
+create table space_reservations (
   job bigint primary key,
   work_space text collate "C" not null,
   bytes bigint not null,

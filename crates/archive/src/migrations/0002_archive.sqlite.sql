@@ -66,7 +66,7 @@ create table ingest_events (
   primary key (job, id)
 ) without rowid;
 
-create table reservations (
+create table space_reservations (
   job integer primary key,
   work_space text not null,
   bytes integer not null,

@@ -5,3 +5,4 @@ pub mod events;
 pub mod record;
 pub mod reports;
 pub mod resolve;
+pub mod view;

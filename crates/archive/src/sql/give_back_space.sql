@@ -1,1 +1,1 @@
-delete from reservations where job = $1
+delete from space_reservations where job = $1

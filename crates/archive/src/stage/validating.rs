@@ -8,18 +8,16 @@ use crate::event::{self, Event, kind};
 use crate::ingest::{self, JobFile};
 use crate::item::Kind;
 use crate::metadata::Metadata;
-use crate::package::known::Known;
-use crate::package::pass::{self, How, Progress, Reading, Task};
+use crate::package::pass::{How, Progress, Reading};
 use crate::package::survey::{self, Survey};
 use crate::package::unpack::{self, sniff, unpack};
 use crate::package::{Form, Package};
 use crate::problem::{Problems, plural};
 use crate::profile::PayloadKind;
+use crate::reading::{Checked, Done, Reader};
 use crate::{checks, validate};
-use bagit::source::Members;
 use bagit::{Algorithm, Algorithms, Serialization};
 use queue::Outcome;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -41,8 +39,8 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
         return fetched(run).await;
     }
     let package = plain(&run, &original).await?;
-    let checked = read(&run, &package, &original).await?;
-    finish(run, package, checked).await
+    let (checked, left) = read(&run, &package, &original).await?;
+    finish(run, package, checked, left).await
 }
 
 /// A package that was handed over as a path.
@@ -148,22 +146,13 @@ fn bounds(run: &Run<'_>) -> survey::Bounds {
     }
 }
 
-/// What reading and checking a package has found.
-pub struct Checked {
-    pub survey: Survey,
-    pub problems: Problems,
-    pub metadata: Metadata,
-    pub local_ids: Vec<String>,
-    /// Files that are not written down yet.
-    pub left: Vec<JobFile>,
-    pub files: u64,
-    pub bytes: u64,
-}
-
-async fn read(run: &Run<'_>, package: &Package, original: &Package) -> Result<Checked> {
+async fn read(
+    run: &Run<'_>,
+    package: &Package,
+    original: &Package,
+) -> Result<(Checked, Vec<JobFile>)> {
     let id = run.id();
-    let done: Vec<(i64, String, Option<i64>, Option<String>, Option<String>)> =
-        run.site.db.read(move |tx| read_so_far(tx, id)).await?;
+    let done: Vec<Done> = run.site.db.read(move |tx| read_so_far(tx, id)).await?;
     let algorithms = algorithms_for_stores(run).await;
     let stop = run.stop_flag();
     let bytes = Arc::new(AtomicU64::new(0));
@@ -189,7 +178,9 @@ async fn read(run: &Run<'_>, package: &Package, original: &Package) -> Result<Ch
         progress,
     };
     let (sender, mut readings) = mpsc::channel::<Reading>(PORTION);
-    let work = tokio::task::spawn_blocking(move || reader.run(done, &sender));
+    let work = tokio::task::spawn_blocking(move || {
+        reader.run(done, &mut |reading| sender.blocking_send(reading).is_ok())
+    });
     let mut left: Vec<JobFile> = Vec::new();
     let mut last = Instant::now();
     while let Some(reading) = readings.recv().await {
@@ -203,13 +194,12 @@ async fn read(run: &Run<'_>, package: &Package, original: &Package) -> Result<Ch
             failpoint("validating.portion");
         }
     }
-    let mut checked = match work.await {
+    let checked = match work.await {
         Ok(done) => done?,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Err(_) => return Err(Error::Stopped),
     };
-    checked.left = left;
-    Ok(checked)
+    Ok((checked, left))
 }
 
 fn sniffed(original: &Package) -> Result<Option<Serialization>> {
@@ -219,10 +209,7 @@ fn sniffed(original: &Package) -> Result<Option<Serialization>> {
     }
 }
 
-fn read_so_far(
-    tx: &mut db::Tx<'_>,
-    job: i64,
-) -> Result<Vec<(i64, String, Option<i64>, Option<String>, Option<String>)>> {
+fn read_so_far(tx: &mut db::Tx<'_>, job: i64) -> Result<Vec<Done>> {
     const DONE: db::Statement = db::statement!("sql/files_read");
     Ok(tx.query(&DONE, &db::params![job])?)
 }
@@ -239,147 +226,6 @@ async fn algorithms_for_stores(run: &Run<'_>) -> Algorithms {
         }
     }
     algorithms
-}
-
-/// What reads and checks a package, on a thread of its own.
-struct Reader {
-    package: Package,
-    serialization: Option<Serialization>,
-    how: How,
-    bounds: survey::Bounds,
-    claimed: Option<crate::item::Claimed>,
-    original: Package,
-    profile: Option<bagit::Profile>,
-    progress: Progress,
-}
-
-impl Reader {
-    fn run(
-        mut self,
-        done: Vec<(i64, String, Option<i64>, Option<String>, Option<String>)>,
-        sender: &mpsc::Sender<Reading>,
-    ) -> Result<Checked> {
-        let mut problems = Problems::default();
-        if let Some(claimed) = &self.claimed {
-            validate::check_claimed(&self.original, claimed, &self.progress, &mut problems)?;
-        }
-        let members = self.package.open()?;
-        let survey = Survey::take(&self.package, &*members, self.bounds, &mut problems)?;
-        let inner = validate::InnerManifest::find(&survey, &*members, &mut problems)?;
-        self.how.algorithms = self.how.algorithms.union(survey.algorithms);
-        if let Some(inner) = &inner {
-            self.how.algorithms = self.how.algorithms.union(inner.algorithms);
-        }
-        let mut known = Known::default();
-        let mut skip = HashSet::new();
-        let (mut files, mut bytes) = (0, 0);
-        for (number, path, size, sha512, digests) in done {
-            let Some(read) = validate::digests_of(sha512.as_deref(), digests.as_deref()) else {
-                continue;
-            };
-            let size = u64::try_from(size.unwrap_or(0)).unwrap_or(0);
-            known.insert(validate::inside(&survey, &path), size, read);
-            skip.insert(number);
-            files += 1;
-            bytes += size;
-        }
-        let (all, most) = (&self.progress, self.bounds.bytes_max);
-        pass::run(
-            &self.package,
-            &*members,
-            &self.how,
-            all,
-            |put| list(&survey, &*members, &skip, put),
-            |answer| match answer {
-                Ok(reading) => {
-                    files += 1;
-                    bytes += reading.size;
-                    known.insert(&reading.task.inside, reading.size, reading.digests.clone());
-                    // Structure files are compared, and not kept.
-                    let kept = !reading.task.path.is_empty();
-                    bytes <= most && (!kept || sender.blocking_send(reading).is_ok())
-                }
-                Err((task, error)) => {
-                    problems.error(
-                        "unreadable_file",
-                        &task.inside,
-                        format!("{} cannot be read: {error}; check the package", task.inside),
-                    );
-                    true
-                }
-            },
-        )?;
-        if !all(0) {
-            return Err(Error::Stopped);
-        }
-        if bytes > most {
-            return Err(Error::permanent(
-                "too_many_bytes",
-                format!(
-                    "{} has more than {most} bytes, which is the collection's limit; raise bytes_max or divide the package",
-                    self.package.name
-                ),
-            ));
-        }
-        let mut metadata = validate::package_metadata(&survey, &*members, &mut problems)?;
-        let mut local_ids = Vec::new();
-        if survey.is_bag {
-            let observer = validate::Comparing { known: &known, progress: &self.progress };
-            let report = validate::bag(
-                members.clone(),
-                &self.package.name,
-                self.serialization,
-                self.profile.take(),
-                &observer,
-            )?;
-            validate::take_report(&report, &mut problems);
-            let (said, ids) = validate::bag_info(&report, &mut problems);
-            metadata = metadata.or(said);
-            local_ids = ids;
-        } else if let Some(inner) = &inner {
-            inner.compare(&survey, &*members, &known, &mut problems)?;
-        }
-        if files == 0 && !problems.has_errors() {
-            problems.error(
-                "empty_package",
-                &self.package.name,
-                format!("{} has no files; deposit something", self.package.name),
-            );
-        }
-        Ok(Checked { survey, problems, metadata, local_ids, left: Vec::new(), files, bytes })
-    }
-}
-
-/// Names the files to be read. Numbers are places in the listing, so they are the same in every
-/// run.
-fn list(
-    survey: &Survey,
-    members: &dyn Members,
-    skip: &HashSet<i64>,
-    put: &mut dyn FnMut(Task) -> bool,
-) -> Result<()> {
-    let mut number = 0;
-    let listed = members.list(false, &mut |member| {
-        if member.kind != bagit::source::Kind::File {
-            return Ok(());
-        }
-        number += 1;
-        let Some(inside) = member.path.strip_prefix(survey.root.as_str()) else { return Ok(()) };
-        let path = survey.path_of(&member).unwrap_or_default();
-        if skip.contains(&number) {
-            return Ok(());
-        }
-        let inside = inside.to_string();
-        match put(Task { number, path, inside, locator: member.locator }) {
-            true => Ok(()),
-            false => Err(bagit::Error::Stopped),
-        }
-    });
-    match listed {
-        // Whoever stopped it knows why.
-        Ok(()) | Err(bagit::Error::Stopped) => Ok(()),
-        Err(error) => Err(crate::package::reading_failed(error)),
-    }
 }
 
 fn job_file(reading: &Reading) -> JobFile {
@@ -434,13 +280,12 @@ async fn fetched(run: Run<'_>) -> Result<Outcome> {
     let checked = Checked {
         metadata: Metadata::default(),
         local_ids: Vec::new(),
-        left: Vec::new(),
         files: survey.files,
         bytes: survey.bytes,
         survey,
         problems,
     };
-    finish(run, package, checked).await
+    finish(run, package, checked, Vec::new()).await
 }
 
 fn count(tx: &mut db::Tx<'_>, job: i64) -> Result<(i64, i64)> {
@@ -448,7 +293,12 @@ fn count(tx: &mut db::Tx<'_>, job: i64) -> Result<(i64, i64)> {
     Ok(tx.one(&COUNT, &db::params![job])?)
 }
 
-async fn finish(mut run: Run<'_>, package: Package, mut checked: Checked) -> Result<Outcome> {
+async fn finish(
+    mut run: Run<'_>,
+    package: Package,
+    mut checked: Checked,
+    left: Vec<JobFile>,
+) -> Result<Outcome> {
     let id = run.id();
     let invalid = |problems: Problems, what: &str| Error::Invalid {
         what: format!("{what} is not valid"),
@@ -477,7 +327,7 @@ async fn finish(mut run: Run<'_>, package: Package, mut checked: Checked) -> Res
         run.site.db.write(move |tx| record_failure(tx, id, &text)).await?;
         return Err(failure);
     }
-    let verdicts = checks::run(&run, &package, &checked.left).await?;
+    let verdicts = checks::run(&run, &package, &left).await?;
     run.ingest.package = Some(package);
     run.ingest.metadata = run.item.metadata.clone().or(std::mem::take(&mut checked.metadata));
     let summary = &mut run.ingest.summary;
@@ -493,7 +343,6 @@ async fn finish(mut run: Run<'_>, package: Package, mut checked: Checked) -> Res
         false => "structure, paths, digests given",
     };
     let warnings = checked.problems.warnings;
-    let left = std::mem::take(&mut checked.left);
     let ingest = run.ingest.clone();
     let methods = algorithms.join(", ");
     run.context.record(move |tx| {

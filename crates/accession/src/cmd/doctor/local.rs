@@ -136,8 +136,11 @@ pub fn work_space(config: &Config) -> Vec<Finding> {
         }
     };
     let unit = stat.fragment_size();
-    let (total, free) = (stat.blocks() * unit, stat.blocks_available() * unit);
-    let used = 100 - (free * 100).checked_div(total).unwrap_or(0);
+    // As `df` counts, and as jobs are admitted.
+    let (used, free) =
+        ((stat.blocks() - stat.blocks_free()) * unit, stat.blocks_available() * unit);
+    let total = used + free;
+    let used = (used * 100).checked_div(total).unwrap_or(0);
     let found = format!("{shown}: {} free of {}", output::size(free), output::size(total));
     let fix = "make room, or set work_space.path to a larger file system";
     vec![match used {

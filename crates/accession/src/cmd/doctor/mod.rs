@@ -4,8 +4,9 @@ mod local;
 mod outside;
 
 use crate::cli::Global;
+use crate::cmd::site;
 use crate::exit::{Exit, Failure};
-use crate::{configuration, output};
+use crate::output;
 use serde::Serialize;
 
 /// Check database, stores, work space, mail, signatures, clock and permissions
@@ -62,7 +63,7 @@ impl Finding {
 }
 
 pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
-    let loaded = configuration::load(global)?;
+    let loaded = site::configuration(global)?;
     let mut findings = vec![Finding::ok(
         "configuration",
         loaded.file.as_ref().map_or("no file; defaults".to_string(), |f| f.display().to_string()),

@@ -453,3 +453,20 @@ pub fn prune(args: Prune, global: &Global) -> Result<Exit, Failure> {
         &format!("{pruned} ended jobs and their history removed"),
     )
 }
+
+fn whole_batch(batch: i64) -> Which {
+    Which { jobs: Vec::new(), batch: Some(batch), collection: None }
+}
+
+pub fn hold_batch(batch: i64, act: &Act, global: &Global) -> Result<Exit, Failure> {
+    hold(Hold { which: whole_batch(batch), act: act.clone() }, global)
+}
+
+pub fn release_batch(batch: i64, act: &Act, global: &Global) -> Result<Exit, Failure> {
+    let which = whole_batch(batch);
+    release(Release { which, leave_jobs_held: false, act: act.clone() }, global)
+}
+
+pub fn cancel_batch(batch: i64, act: &Act, global: &Global) -> Result<Exit, Failure> {
+    cancel(Cancel { jobs: Vec::new(), batch: Some(batch), act: act.clone() }, global)
+}

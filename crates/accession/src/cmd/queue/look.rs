@@ -453,17 +453,10 @@ pub fn batches(args: Batches, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
     let Some(id) = args.batch else { return list_batches(&session, args.limit) };
     if args.report_again {
-        session.write(move |tx, now, _| batch::report_again(tx, now, id))?;
-        let written = session.write(report::write_next)?;
-        let version = written.map_or(0, |r| r.version);
-        return told(
-            &session,
-            &serde_json::json!({"batch": id, "version": version}),
-            &format!("batch {id} reported again"),
-        );
+        return report_again(&session, id);
     }
     if args.delete {
-        return delete_batch(&session, &args, id);
+        return delete_batch(&session, id, args.yes, &args.act);
     }
     let (found, newest) =
         session.read(move |tx, _, _| Ok((batch::load(tx, id)?, report::newest(tx, id)?)))?;
@@ -537,7 +530,7 @@ fn batch_json(b: &batch::Batch) -> serde_json::Value {
     })
 }
 
-fn list_batches(session: &Session, limit: i64) -> Result<Exit, Failure> {
+pub fn list_batches(session: &Session, limit: i64) -> Result<Exit, Failure> {
     let found = session.read(move |tx, _, _| batch::list(tx, None, None, limit))?;
     match session.json {
         true => output::json(&found.iter().map(batch_json).collect::<Vec<_>>())?,
@@ -546,11 +539,22 @@ fn list_batches(session: &Session, limit: i64) -> Result<Exit, Failure> {
     Ok(Exit::Yes)
 }
 
-fn delete_batch(session: &Session, args: &Batches, id: i64) -> Result<Exit, Failure> {
+pub fn report_again(session: &Session, id: i64) -> Result<Exit, Failure> {
+    session.write(move |tx, now, _| batch::report_again(tx, now, id))?;
+    let written = session.write(report::write_next)?;
+    let version = written.map_or(0, |r| r.version);
+    told(
+        session,
+        &serde_json::json!({"batch": id, "version": version}),
+        &format!("batch {id} reported again"),
+    )
+}
+
+pub fn delete_batch(session: &Session, id: i64, yes: bool, act: &Act) -> Result<Exit, Failure> {
     let found = session.read(move |tx, _, _| batch::load(tx, id))?;
     batch::refuse_delete(&found)?;
     super::confirm(
-        args.yes,
+        yes,
         &format!(
             "batch {id} would be deleted, and its {} unfinished and {} failed jobs cancelled.",
             found.open, found.failed
@@ -558,7 +562,7 @@ fn delete_batch(session: &Session, args: &Batches, id: i64) -> Result<Exit, Fail
     )?;
     let mut after = Some(0);
     while let Some(from) = after {
-        let act = args.act.clone();
+        let act = act.clone();
         after = session.write(move |tx, now, catalog| {
             batch::cancel_some(
                 tx,

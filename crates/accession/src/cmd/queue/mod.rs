@@ -5,11 +5,12 @@ mod add;
 mod define;
 mod exec;
 mod guard;
-mod look;
+pub mod look;
 mod watch;
 mod work;
 
 pub use look::print_stats;
+pub use work::stop_on_signals;
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};

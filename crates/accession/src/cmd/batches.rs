@@ -1,0 +1,180 @@
+//! `accession batches …`: deposits on their way and done.
+
+use super::queue::{act, look};
+use super::site;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::session::{Act, Session};
+use archive::registry::reports;
+use archive::report::{self, Format, Writer};
+use archive::site::Site;
+use clap::Subcommand;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession batches list
+  accession batches show 3
+  accession batches report 3 --format csv --output batch-3.csv
+  accession batches hold 3 --reason 'the depositor asked to wait'
+  accession batches cancel 3 --reason 'deposited by mistake'
+  accession batches report-again 3")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List batches, newest first
+    List(List),
+    /// Show a batch and what became of its objects
+    Show(One),
+    /// Write the whole report
+    Report(Report),
+    /// Write the report again, and tell those who should know
+    ReportAgain(Acted),
+    /// Hold a batch: what has not started waits
+    Hold(Acted),
+    /// Let a held batch go on
+    Release(Acted),
+    /// Cancel what is not done; running jobs are asked to stop
+    Cancel(Acted),
+    /// Delete a held or failed batch: its jobs are cancelled, its reports kept
+    Delete(Delete),
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// At most this many
+    #[arg(long, default_value_t = 50)]
+    limit: i64,
+}
+
+#[derive(clap::Args)]
+struct One {
+    /// The batch's number
+    batch: i64,
+}
+
+#[derive(clap::Args)]
+struct Acted {
+    /// The batch's number
+    batch: i64,
+    #[command(flatten)]
+    act: Act,
+}
+
+#[derive(clap::Args)]
+struct Delete {
+    /// The batch's number
+    batch: i64,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    act: Act,
+}
+
+#[derive(clap::Args)]
+struct Report {
+    /// The batch's number
+    batch: i64,
+    /// text, html, csv or json
+    #[arg(long, default_value = "text", value_parser = parse_format)]
+    format: Format,
+    /// Where to write it (default: standard output)
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+fn parse_format(text: &str) -> Result<Format, String> {
+    match text {
+        "text" => Ok(Format::Text),
+        "html" => Ok(Format::Html),
+        "csv" => Ok(Format::Csv),
+        "json" => Ok(Format::Json),
+        _ => Err("it is text, html, csv or json".to_string()),
+    }
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    match args.command {
+        Command::List(args) => look::list_batches(&Session::open(global)?, args.limit),
+        Command::Show(args) => {
+            let (site, _) = site::open_small(global)?;
+            show_result(&site, args.batch, global)?;
+            Ok(Exit::Yes)
+        }
+        Command::Report(args) => write_report(&args, global),
+        Command::ReportAgain(args) => look::report_again(&Session::open(global)?, args.batch),
+        Command::Hold(args) => act::hold_batch(args.batch, &args.act, global),
+        Command::Release(args) => act::release_batch(args.batch, &args.act, global),
+        Command::Cancel(args) => act::cancel_batch(args.batch, &args.act, global),
+        Command::Delete(args) => {
+            look::delete_batch(&Session::open(global)?, args.batch, args.yes, &args.act)
+        }
+    }
+}
+
+/// Lines of each kind that are shown; the whole is in the report.
+const SHOWN: i64 = 20;
+
+/// What became of a batch, for people or programs.
+pub fn show_result(site: &Arc<Site>, batch: i64, global: &Global) -> Result<(), Failure> {
+    let found: archive::Result<report::BatchReport> = site.db.read_blocking(move |tx| {
+        let catalog = queue::Catalog::load(tx)?;
+        reports::short(tx, &catalog, batch, SHOWN)
+    });
+    let found = found?;
+    if global.json {
+        output::json(&found)?;
+        return Ok(());
+    }
+    let mut text = Vec::new();
+    report::render(Format::Text, &found, &mut text)?;
+    output::line(&output::printable(&String::from_utf8_lossy(&text)))?;
+    Ok(())
+}
+
+/// Writes all of it, page by page, however large the batch is.
+fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
+    let (site, _) = site::open_small(global)?;
+    let out: Box<dyn Write> = match &args.output {
+        Some(path) => Box::new(std::fs::File::create(path).map_err(|e| {
+            Failure::unable("io", format!("{} cannot be written: {e}", path.display()))
+        })?),
+        None => Box::new(std::io::stdout().lock()),
+    };
+    let format = if global.json { Format::Json } else { args.format };
+    let batch = args.batch;
+    let head: archive::Result<_> = site.db.read_blocking(move |tx| reports::head(tx, batch));
+    let (head, changed) = head?;
+    let mut writer = Writer::new(format, &head, std::io::BufWriter::new(out))?;
+    for line in &changed {
+        writer.change(line)?;
+    }
+    let mut after = 0;
+    loop {
+        let page: archive::Result<Vec<_>> =
+            site.db.read_blocking(move |tx| reports::failures_after(tx, batch, after, 500));
+        let page = page?;
+        let Some(last) = page.last().map(|l| l.job) else { break };
+        page.iter().try_for_each(|line| writer.failure(line))?;
+        after = last;
+    }
+    let mut after = 0;
+    loop {
+        let page: archive::Result<Vec<_>> =
+            site.db.read_blocking(move |tx| reports::objects_after(tx, batch, after, 500));
+        let page = page?;
+        let Some(last) = page.last().map(|l| l.job) else { break };
+        page.iter().try_for_each(|line| writer.object(line))?;
+        after = last;
+    }
+    writer.finish()?.flush()?;
+    Ok(Exit::Yes)
+}

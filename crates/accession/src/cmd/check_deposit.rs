@@ -1,0 +1,51 @@
+//! `accession deposit --check`: everything that would be wrong with a deposit; nothing is
+//! deposited.
+
+use super::deposit::How;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use archive::dry::{self, Verdict};
+use archive::site::Site;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+pub fn run(
+    site: &Arc<Site>,
+    sources: &[OsString],
+    how: &How,
+    global: &Global,
+) -> Result<Exit, Failure> {
+    let options = how.options()?;
+    let mut good = true;
+    for text in sources {
+        let source = archive::item::Source::parse(text)?;
+        let verdict: Verdict =
+            super::site::block_on(dry::check(site, &how.collection, &source, &options))??;
+        good &= !verdict.problems.has_errors();
+        if global.json {
+            output::json(&verdict)?;
+            continue;
+        }
+        let shown = output::printable(&source.to_string());
+        output::line(&match verdict.problems.has_errors() {
+            true => format!("{shown}: {} problems; it would fail", verdict.problems.errors),
+            false => format!(
+                "{shown}: {}, {} objects, {} files, {}; nothing is wrong with it",
+                verdict.kind,
+                verdict.objects,
+                verdict.files,
+                output::size(verdict.bytes)
+            ),
+        })?;
+        for problem in &verdict.problems.listed {
+            let word = if problem.is_error { "error" } else { "warning" };
+            output::line(&format!(
+                "  {word} [{}] {}",
+                problem.code,
+                output::printable(&problem.message)
+            ))?;
+        }
+    }
+    Ok(if good { Exit::Yes } else { Exit::No })
+}

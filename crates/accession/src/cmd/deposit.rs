@@ -1,0 +1,277 @@
+//! `accession deposit PATH|URL…`: something is handed over, and a receipt is given at once.
+
+use super::site;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::session::os_user;
+use archive::deposit::kind::{self, Deposited};
+use archive::deposit::{self, NewDeposit, Options, Receipt, payload};
+use archive::item::{Claimed, Mode, Source, Update};
+use archive::metadata::Metadata;
+use archive::site::Site;
+use queue::rules::batch::{self, Batch};
+use queue::{BatchState, Catalog};
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession deposit box-17.tar.gz --collection maps
+  accession deposit letters/ --who 'Ada Lovelace' --what 'Letters, 1842'
+  accession deposit https://example.org/batch.checkm --collection maps --wait
+  accession deposit box-17.zip --digest sha256:9f86d0… --mode update
+  accession deposit box-17.tar --check
+
+A deposit is a file, a directory, an archive (tar, tar.gz, tar.bz2, tar.zst, zip; a bag or not), or
+a manifest (Checkm or JSON). Local files are read where they are: leave them there until the
+deposit is done. `accession work` does the work.")]
+pub struct Args {
+    /// What to deposit
+    #[arg(required = true, value_name = "PATH|URL")]
+    sources: Vec<OsString>,
+    #[command(flatten)]
+    how: How,
+    /// Wait until it is done, and say how it ended
+    #[arg(long, conflicts_with = "check")]
+    wait: bool,
+    /// Say everything that would be wrong with it, and deposit nothing
+    #[arg(long)]
+    check: bool,
+}
+
+/// What is said of a deposit.
+#[derive(clap::Args, Clone)]
+pub struct How {
+    /// The collection it belongs to
+    #[arg(long, short, default_value = "default", value_name = "NAME")]
+    pub collection: String,
+    /// Whether its objects are there already: new, update or either
+    #[arg(long, default_value = "either", value_parser = parse_mode)]
+    mode: Mode,
+    /// Whether files it does not have leave the new version: replace or add (default: the
+    /// collection's choice)
+    #[arg(long, value_parser = parse_update)]
+    update: Option<Update>,
+    /// Who deposits (default: the operating system's user)
+    #[arg(long, value_name = "NAME")]
+    submitter: Option<String>,
+    /// The digest it must have: ALGORITHM:HEX
+    #[arg(long, value_parser = parse_digest, value_name = "ALGORITHM:HEX")]
+    digest: Option<Claimed>,
+    /// The object's identifier
+    #[arg(long, value_name = "ARK")]
+    id: Option<String>,
+    /// An identifier of your own (may be given several times)
+    #[arg(long = "local-id", value_name = "ID")]
+    local_ids: Vec<String>,
+    /// What it is, where that cannot be seen: file, directory, container or manifest
+    #[arg(long, value_parser = parse_kind)]
+    kind: Option<Deposited>,
+    /// Who made it
+    #[arg(long)]
+    who: Option<String>,
+    /// What it is called
+    #[arg(long)]
+    what: Option<String>,
+    /// When it was made
+    #[arg(long)]
+    when: Option<String>,
+    /// Where it is or was
+    #[arg(long = "where")]
+    place: Option<String>,
+    /// A Dublin Core element: creator=Ada Lovelace (may be given several times)
+    #[arg(long, value_name = "ELEMENT=VALUE")]
+    dc: Vec<String>,
+    /// Who gets the report by mail, beside those the collection names
+    #[arg(long, value_name = "ADDRESS")]
+    notify: Vec<String>,
+}
+
+fn parse_mode(text: &str) -> Result<Mode, String> {
+    match text {
+        "new" => Ok(Mode::New),
+        "update" => Ok(Mode::Update),
+        "either" => Ok(Mode::Either),
+        _ => Err("it is new, update or either".to_string()),
+    }
+}
+
+fn parse_update(text: &str) -> Result<Update, String> {
+    match text {
+        "replace" => Ok(Update::Replace),
+        "add" => Ok(Update::Add),
+        _ => Err("it is replace or add".to_string()),
+    }
+}
+
+fn parse_kind(text: &str) -> Result<Deposited, String> {
+    match text {
+        "file" => Ok(Deposited::File),
+        "directory" => Ok(Deposited::Directory),
+        "container" => Ok(Deposited::Container),
+        "manifest" => Ok(Deposited::Manifest),
+        _ => Err("it is file, directory, container or manifest".to_string()),
+    }
+}
+
+fn parse_digest(text: &str) -> Result<Claimed, String> {
+    let wrong = || "write it as ALGORITHM:HEX, such as sha256:9f86d081…".to_string();
+    let (algorithm, digest) = text.split_once(':').ok_or_else(wrong)?;
+    let known: bagit::Algorithm = algorithm.parse().map_err(|_| {
+        format!("`{algorithm}` is not known; use md5, sha1, sha256, sha512 or blake2b-512")
+    })?;
+    if digest.len() != known.digest_len() * 2 || !digest.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(format!("a {known} digest has {} hexadecimal digits", known.digest_len() * 2));
+    }
+    Ok(Claimed { algorithm: known.name().to_string(), digest: digest.to_ascii_lowercase() })
+}
+
+impl How {
+    pub fn options(&self) -> Result<Options, Failure> {
+        let mut metadata = Metadata {
+            who: self.who.clone(),
+            what: self.what.clone(),
+            when: self.when.clone(),
+            where_: self.place.clone(),
+            ..Metadata::default()
+        };
+        for pair in &self.dc {
+            let (element, value) = pair.split_once('=').ok_or_else(|| {
+                Failure::refused(
+                    "bad_input",
+                    format!("`{pair}` is not ELEMENT=VALUE, as in creator=Ada Lovelace"),
+                )
+            })?;
+            metadata.add_dc(element, value)?;
+        }
+        for address in &self.notify {
+            archive::outbox::mail::check_address(address)?;
+        }
+        let identifier = self.id.as_deref().map(archive::identifier::normalise).transpose()?;
+        Ok(Options {
+            mode: self.mode,
+            update: self.update,
+            identifier,
+            local_ids: self.local_ids.clone(),
+            claimed: self.digest.clone(),
+            metadata: metadata.checked()?,
+            kind: self.kind,
+            notify: self.notify.clone(),
+        })
+    }
+
+    pub fn submitter(&self) -> String {
+        self.submitter.clone().unwrap_or_else(os_user)
+    }
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    let (site, _) = site::open_small(global)?;
+    if args.check {
+        return super::check_deposit::run(&site, &args.sources, &args.how, global);
+    }
+    let receipts = accept(&site, &args.sources, &args.how)?;
+    if !args.wait {
+        show_receipts(&receipts, global)?;
+        return Ok(Exit::Yes);
+    }
+    if !global.json {
+        show_receipts(&receipts, global)?;
+    }
+    let batches = site::block_on(wait(&site, receipts.iter().map(|r| r.batch).collect()))??;
+    show_batches(&site, &batches, global)
+}
+
+/// Accepts all that is named, or none of it: what cannot be read is found before.
+pub fn accept(site: &Arc<Site>, sources: &[OsString], how: &How) -> Result<Vec<Receipt>, Failure> {
+    let options = how.options()?;
+    if sources.len() > 1
+        && (options.identifier.is_some()
+            || options.claimed.is_some()
+            || !options.local_ids.is_empty())
+    {
+        return Err(Failure::refused(
+            "bad_input",
+            "--id, --local-id and --digest are about one object; deposit one at a time with them",
+        ));
+    }
+    let mut deposits = Vec::with_capacity(sources.len());
+    for text in sources {
+        let source = Source::parse(text)?;
+        let kind = match (&source, options.kind) {
+            (_, Some(kind)) => kind,
+            (Source::Path(_), None) => kind::of_path(&source.path().unwrap_or_default())?,
+            (Source::Url(_), None) => kind::of_url(&source.file_name()),
+        };
+        let payload = match (&source, kind) {
+            (Source::Path(_), Deposited::Manifest) => {
+                let path = source.path().unwrap_or_default();
+                Some(payload::keep(&site.settings.payloads, &path)?)
+            }
+            _ => None,
+        };
+        deposits.push(NewDeposit {
+            collection: how.collection.clone(),
+            submitter: how.submitter(),
+            name: source.file_name(),
+            source,
+            payload,
+            options: options.clone(),
+        });
+    }
+    let receipts: archive::Result<Vec<Receipt>> = site.db.write_blocking(move |tx| {
+        let catalog = Catalog::load(tx)?;
+        deposits.iter().map(|new| deposit::accept(tx, &catalog, new)).collect()
+    });
+    Ok(receipts?)
+}
+
+fn show_receipts(receipts: &[Receipt], global: &Global) -> Result<(), Failure> {
+    for receipt in receipts {
+        if global.json {
+            output::json(receipt)?;
+        } else {
+            output::line(&format!(
+                "batch {}: {} was received for collection {}",
+                receipt.batch,
+                output::printable(&receipt.name),
+                receipt.collection
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until all batches have ended.
+pub async fn wait(site: &Arc<Site>, ids: Vec<i64>) -> archive::Result<Vec<Batch>> {
+    let mut news = site.db.subscribe(batch::TOPIC);
+    loop {
+        let wanted = ids.clone();
+        let batches: archive::Result<Vec<Batch>> = site
+            .db
+            .read(move |tx| {
+                Ok(wanted.iter().map(|id| batch::load(tx, *id)).collect::<Result<_, _>>()?)
+            })
+            .await;
+        let batches = batches?;
+        if batches.iter().all(is_over) {
+            return Ok(batches);
+        }
+        let _ = tokio::time::timeout(Duration::from_millis(500), news.changed()).await;
+    }
+}
+
+pub fn is_over(batch: &Batch) -> bool {
+    matches!(batch.state, BatchState::Completed | BatchState::Failed | BatchState::Deleted)
+}
+
+/// How batches ended: a table of objects and problems, and an exit status that says it.
+pub fn show_batches(site: &Arc<Site>, batches: &[Batch], global: &Global) -> Result<Exit, Failure> {
+    for batch in batches {
+        super::batches::show_result(site, batch.id, global)?;
+    }
+    let good = batches.iter().all(|b| b.state == BatchState::Completed);
+    Ok(if good { Exit::Yes } else { Exit::No })
+}

@@ -1,0 +1,149 @@
+//! `accession ingest PATH…`: deposits, works everything in this process, and says how it ended.
+
+use super::deposit::{self, How};
+use super::site;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use archive::site::Site;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use queue::Status;
+use queue::rules::batch;
+use queue::runtime::{Settings, Stop};
+use queue::view::{self, JobView, ListFilter};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession ingest letters/
+  accession ingest box-17.tar.gz box-18.zip --collection maps
+  accession ingest batch.checkm --collection maps
+
+No server is needed: this process does all the work, and ends with 0 only if every object was
+preserved. What it could not finish is kept; `accession jobs failed` shows it, and `accession work`
+or the next ingest goes on with it.")]
+pub struct Args {
+    /// What to take in
+    #[arg(required = true, value_name = "PATH|URL")]
+    sources: Vec<OsString>,
+    #[command(flatten)]
+    how: How,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    let (site, _) = site::open(global, db::Options::default())?;
+    let receipts = deposit::accept(&site, &args.sources, &args.how)?;
+    let ids: Vec<i64> = receipts.iter().map(|r| r.batch).collect();
+    let batches = site::block_on(work_on(&site, ids, global))??;
+    deposit::show_batches(&site, &batches, global)
+}
+
+/// Works until these batches have ended.
+pub async fn work_on(
+    site: &Arc<Site>,
+    ids: Vec<i64>,
+    global: &Global,
+) -> Result<Vec<batch::Batch>, Failure> {
+    let (stop, stopped) = watch::channel(Stop::No);
+    let workspaces = vec![site.settings.work_space.name.clone()];
+    let settings = Settings { workspaces, ..Settings::default() };
+    let worker = tokio::spawn(archive::worker::work(site.clone(), settings, |_, _| true, stopped));
+    tokio::spawn(super::queue::stop_on_signals(stop.clone()));
+    let bars = (!global.json && !global.quiet)
+        .then(|| tokio::spawn(show_progress(site.clone(), ids.clone())));
+    let waited = deposit::wait(site, ids);
+    tokio::pin!(waited);
+    let mut interrupted = stop.subscribe();
+    let batches = tokio::select! {
+        batches = &mut waited => batches?,
+        _ = interrupted.wait_for(|s| *s != Stop::No) => {
+            let _ = worker.await;
+            return Err(Failure { status: 130, code: "interrupted", message: "stopped before the end; what was received is kept, and `accession work` goes on with it".to_string() });
+        }
+    };
+    if let Some(bars) = bars {
+        bars.abort();
+    }
+    stop.send_replace(Stop::Shutdown);
+    match worker.await {
+        Ok(done) => done?,
+        Err(error) => {
+            return Err(Failure::unable("worker", format!("the worker ended early: {error}")));
+        }
+    };
+    Ok(batches)
+}
+
+/// How often the bars are drawn anew.
+const EVERY: Duration = Duration::from_millis(200);
+/// Objects that have a line of their own.
+const LINES_MAX: i64 = 8;
+
+/// One bar for all objects, and a line for each that is worked on.
+async fn show_progress(site: Arc<Site>, ids: Vec<i64>) {
+    let bars = MultiProgress::new();
+    let style = |template: &str| {
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+    };
+    let all = bars.add(ProgressBar::new(0));
+    all.set_style(style("{bar:30} {pos}/{len} objects {elapsed} {msg}"));
+    let mut lines: BTreeMap<i64, ProgressBar> = BTreeMap::new();
+    loop {
+        let wanted = ids.clone();
+        let seen = site.db.read(move |tx| look(tx, &wanted)).await;
+        if let Ok((total, done, failed, jobs)) = seen {
+            all.set_length(total);
+            all.set_position(done);
+            if failed > 0 {
+                all.set_message(format!("{failed} failed"));
+            }
+            lines.retain(|id, bar| {
+                let still = jobs.iter().any(|j| j.id == *id);
+                if !still {
+                    bars.remove(bar);
+                }
+                still
+            });
+            for job in jobs {
+                let bar = lines.entry(job.id).or_insert_with(|| {
+                    let bar = bars.add(ProgressBar::new_spinner());
+                    bar.set_style(style("  {spinner} {msg}"));
+                    bar
+                });
+                bar.set_message(line(&job));
+                bar.tick();
+            }
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+fn line(job: &JobView) -> String {
+    let name = crate::output::printable(&job.subject);
+    let progress = job.progress.as_deref().map(crate::output::printable).unwrap_or_default();
+    format!("{name:40} {:12} {progress}", job.stage)
+}
+
+fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> queue::Result<(u64, u64, u64, Vec<JobView>)> {
+    let catalog = queue::Catalog::load(tx)?;
+    let (mut total, mut done, mut failed, mut jobs) = (0, 0, 0, Vec::new());
+    for id in ids {
+        let batch = batch::load(tx, *id)?;
+        total += u64::try_from(batch.total).unwrap_or(0);
+        done += u64::try_from(batch.succeeded + batch.failed + batch.cancelled).unwrap_or(0);
+        failed += u64::try_from(batch.failed).unwrap_or(0);
+        if jobs.len() < LINES_MAX as usize && batch.open > 0 {
+            let filter = ListFilter {
+                status: Some(Status::Running),
+                batch: Some(*id),
+                limit: LINES_MAX,
+                ..ListFilter::default()
+            };
+            jobs.extend(view::list(tx, &catalog, &filter)?);
+        }
+    }
+    Ok((total, done, failed, jobs))
+}

@@ -1,0 +1,381 @@
+//! `accession objects …`: what is kept.
+
+use super::site;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::session::parse_time;
+use archive::codes::ObjectState;
+use archive::registry::view::{self, EventView, FileView, Filter, ObjectView};
+use archive::site::Site;
+use clap::Subcommand;
+use queue::view::show_time;
+use std::io::Write;
+use std::sync::Arc;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession objects list --collection maps
+  accession objects list --format fmt/43 --from 2026-01-01T00:00:00Z --csv
+  accession objects show ark:/99999/fk4c9k31
+  accession objects files box-17 --version 1
+  accession objects events box-17
+
+An object is named by its identifier, or by a local identifier.")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List objects
+    List(List),
+    /// Show an object: what it is, its versions and copies
+    Show(One),
+    /// List the files of a version
+    Files(Files),
+    /// List what has happened to an object
+    Events(Events),
+    /// List an object's versions
+    Versions(One),
+}
+
+#[derive(clap::Args)]
+struct List {
+    #[arg(long)]
+    collection: Option<String>,
+    /// Only the object with this identifier
+    #[arg(long)]
+    id: Option<String>,
+    /// Only objects with this local identifier
+    #[arg(long)]
+    local_id: Option<String>,
+    /// Only objects with a file of this format in their current version
+    #[arg(long, value_name = "PUID")]
+    format: Option<String>,
+    /// active, reserved or deleted (default: active)
+    #[arg(long, default_value = "active")]
+    state: String,
+    /// Changed at or after
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Changed before
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    /// At most this many
+    #[arg(long, default_value_t = 50)]
+    limit: i64,
+    /// The number of the last object before: how to page on
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    after: i64,
+    /// Print CSV
+    #[arg(long)]
+    csv: bool,
+}
+
+#[derive(clap::Args)]
+struct One {
+    /// The object's identifier or local identifier
+    object: String,
+}
+
+#[derive(clap::Args)]
+struct Files {
+    /// The object's identifier or local identifier
+    object: String,
+    /// Of this version (default: the current one)
+    #[arg(long)]
+    version: Option<i64>,
+    /// Print CSV
+    #[arg(long)]
+    csv: bool,
+}
+
+#[derive(clap::Args)]
+struct Events {
+    /// The object's identifier or local identifier
+    object: String,
+    /// Print CSV
+    #[arg(long)]
+    csv: bool,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    let (site, _) = site::open_small(global)?;
+    match args.command {
+        Command::List(args) => list(&site, args, global),
+        Command::Show(args) => show(&site, &args.object, global),
+        Command::Files(args) => files(&site, &args, global),
+        Command::Events(args) => events(&site, &args, global),
+        Command::Versions(args) => versions(&site, &args.object, global),
+    }
+}
+
+fn find(site: &Arc<Site>, name: &str) -> Result<ObjectView, Failure> {
+    let name = name.to_string();
+    let found: archive::Result<ObjectView> = site.db.read_blocking(move |tx| view::find(tx, &name));
+    found.map_err(|error| match error.code() {
+        "unknown_object" => {
+            Failure { status: 1, code: "unknown_object", message: error.to_string() }
+        }
+        _ => error.into(),
+    })
+}
+
+/// Rows as CSV: every cell quoted, and nothing that a spreadsheet would take for a formula.
+fn csv(rows: impl IntoIterator<Item = Vec<String>>) -> Result<(), Failure> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .map(|cell| {
+                let risky = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
+                let guard = if risky { "'" } else { "" };
+                format!("\"{guard}{}\"", cell.replace('"', "\"\""))
+            })
+            .collect();
+        writeln!(out, "{}", cells.join(","))?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn list(site: &Arc<Site>, args: List, global: &Global) -> Result<Exit, Failure> {
+    let state = ObjectState::from_name(&args.state).ok_or_else(|| {
+        Failure::refused(
+            "unknown",
+            format!("there is no state `{}`; there are active, reserved and deleted", args.state),
+        )
+    })?;
+    let time = |text: &Option<String>| {
+        text.as_deref().map(|t| parse_time(t, db::system_now())).transpose()
+    };
+    let filter = Filter {
+        identifier: args.id.as_deref().map(archive::identifier::normalise).transpose()?,
+        local_id: args.local_id.clone(),
+        collection: args.collection.clone(),
+        state: Some(state),
+        format: args.format.clone(),
+        from: time(&args.from)?,
+        to: time(&args.to)?,
+        after: args.after,
+        limit: args.limit,
+    };
+    let found: archive::Result<Vec<ObjectView>> =
+        site.db.read_blocking(move |tx| view::list(tx, &filter));
+    let found = found?;
+    let next = (found.len() as i64 == args.limit).then(|| found.last().map_or(0, |o| o.id));
+    if global.json {
+        output::json(&serde_json::json!({"objects": found, "next": next}))?;
+        return Ok(Exit::Yes);
+    }
+    let headers = ["identifier", "collection", "version", "files", "bytes", "updated", "title"];
+    let rows = found.iter().map(|o| {
+        vec![
+            o.identifier.clone(),
+            o.collection.clone(),
+            o.version.to_string(),
+            o.files.to_string(),
+            if args.csv { o.bytes.to_string() } else { output::size(o.bytes.unsigned_abs()) },
+            show_time(o.updated_at),
+            o.title.clone().unwrap_or_default(),
+        ]
+    });
+    if args.csv {
+        csv(std::iter::once(headers.map(str::to_string).to_vec()).chain(rows))?;
+    } else {
+        output::table(&headers, rows)?;
+    }
+    if let Some(next) = next {
+        anstream::eprintln!("there may be more: --after {next}");
+    }
+    Ok(Exit::Yes)
+}
+
+fn show(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> {
+    let object = find(site, name)?;
+    let id = object.id;
+    let seen: archive::Result<_> = site.db.read_blocking(move |tx| {
+        Ok((
+            view::versions(tx, id)?,
+            view::copies(tx, id)?,
+            archive::registry::resolve::local_ids(tx, id)?,
+        ))
+    });
+    let (versions, copies, local_ids) = seen?;
+    if global.json {
+        output::json(&serde_json::json!({
+            "object": object, "local_ids": local_ids, "versions": versions, "copies": copies,
+        }))?;
+        return Ok(Exit::Yes);
+    }
+    let field =
+        |name: &str, value: &str| output::line(&format!("{name:12} {}", output::printable(value)));
+    field("identifier", &object.identifier)?;
+    field("local ids", &local_ids.join(", "))?;
+    field("collection", &object.collection)?;
+    field("state", object.state.name())?;
+    field("title", object.title.as_deref().unwrap_or("(none)"))?;
+    for (name, value) in [
+        ("who", &object.metadata.who),
+        ("when", &object.metadata.when),
+        ("where", &object.metadata.where_),
+    ] {
+        if let Some(value) = value {
+            field(name, value)?;
+        }
+    }
+    field(
+        "content",
+        &format!("{} files, {}", object.files, output::size(object.bytes.unsigned_abs())),
+    )?;
+    output::line("")?;
+    version_table(&versions)?;
+    output::line("")?;
+    output::table(
+        &["store", "version", "files", "bytes", "stored", "verified", "fixity due", "place"],
+        copies.iter().map(|c| {
+            vec![
+                c.store.clone(),
+                c.version.to_string(),
+                c.files.to_string(),
+                output::size(c.bytes.unsigned_abs()),
+                show_time(c.stored_at),
+                show_time(c.verified_at),
+                show_time(c.fixity_due),
+                c.key.clone(),
+            ]
+        }),
+    )?;
+    Ok(Exit::Yes)
+}
+
+fn version_table(versions: &[view::VersionView]) -> Result<(), Failure> {
+    output::table(
+        &[
+            "version", "created", "by", "files", "bytes", "new", "changed", "removed", "job",
+            "message",
+        ],
+        versions.iter().map(|v| {
+            vec![
+                v.version.to_string(),
+                show_time(v.created_at),
+                v.submitter.clone(),
+                v.files.to_string(),
+                output::size(v.bytes.unsigned_abs()),
+                v.files_new.to_string(),
+                v.files_changed.to_string(),
+                v.files_absent.to_string(),
+                v.job.to_string(),
+                v.message.clone().unwrap_or_default(),
+            ]
+        }),
+    )?;
+    Ok(())
+}
+
+fn versions(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> {
+    let id = find(site, name)?.id;
+    let found: archive::Result<Vec<_>> = site.db.read_blocking(move |tx| view::versions(tx, id));
+    let found = found?;
+    if global.json {
+        output::json(&found)?;
+    } else {
+        version_table(&found)?;
+    }
+    Ok(Exit::Yes)
+}
+
+const PAGE: i64 = 1000;
+
+fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failure> {
+    let object = find(site, &args.object)?;
+    let version = args.version.unwrap_or(object.version);
+    if version < 1 || version > object.version {
+        return Err(Failure::refused(
+            "unknown",
+            format!(
+                "{} has no version {version}; its versions are 1 to {}",
+                object.identifier, object.version
+            ),
+        ));
+    }
+    let headers = ["path", "bytes", "format", "name", "since", "sha512"];
+    let mut after = String::new();
+    let mut first = true;
+    loop {
+        let (id, from) = (object.id, after.clone());
+        let page: archive::Result<Vec<FileView>> =
+            site.db.read_blocking(move |tx| view::files(tx, id, version, &from, PAGE));
+        let page = page?;
+        let Some(last) = page.last().map(|f| f.path.clone()) else { break };
+        if global.json {
+            page.iter().try_for_each(output::json)?;
+        } else {
+            let rows = page.iter().map(|f| {
+                let name = f.format.as_ref().and_then(|v| v["name"].as_str()).unwrap_or_default();
+                vec![
+                    f.path.clone(),
+                    f.size.to_string(),
+                    f.puid.clone().unwrap_or_else(|| "unknown".to_string()),
+                    name.to_string(),
+                    format!("v{}", f.since),
+                    if args.csv {
+                        f.sha512.clone()
+                    } else {
+                        format!("{}…", &f.sha512[..16.min(f.sha512.len())])
+                    },
+                ]
+            });
+            if args.csv {
+                let head = first.then(|| headers.map(str::to_string).to_vec());
+                csv(head.into_iter().chain(rows))?;
+            } else {
+                output::table(&headers, rows)?;
+            }
+        }
+        first = false;
+        after = last;
+    }
+    Ok(Exit::Yes)
+}
+
+fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Failure> {
+    let object = find(site, &args.object)?;
+    let headers = ["when", "event", "outcome", "version", "file", "detail", "note"];
+    let mut after = (i64::MIN, String::new());
+    let mut first = true;
+    loop {
+        let (id, from) = (object.id, after.clone());
+        let page: archive::Result<Vec<EventView>> =
+            site.db.read_blocking(move |tx| view::events(tx, id, (from.0, &from.1), PAGE));
+        let page = page?;
+        let Some(last) = page.last().map(|e| (e.at, e.id.clone())) else { break };
+        if global.json {
+            page.iter().try_for_each(output::json)?;
+        } else {
+            let text = |t: &Option<String>| t.clone().unwrap_or_default();
+            let rows = page.iter().map(|e| {
+                vec![
+                    show_time(e.at),
+                    e.kind.clone(),
+                    e.outcome.clone(),
+                    e.version.map(|v| v.to_string()).unwrap_or_default(),
+                    text(&e.path),
+                    text(&e.detail),
+                    text(&e.note),
+                ]
+            });
+            if args.csv {
+                let head = first.then(|| headers.map(str::to_string).to_vec());
+                csv(head.into_iter().chain(rows))?;
+            } else {
+                output::table(&headers, rows)?;
+            }
+        }
+        first = false;
+        after = last;
+    }
+    Ok(Exit::Yes)
+}

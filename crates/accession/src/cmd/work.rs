@@ -1,0 +1,93 @@
+//! `accession work`: works on what was deposited, until it is told to stop.
+
+use super::site;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::session::parse_duration;
+use queue::runtime::{Settings, Stop, host_name};
+use std::time::Duration;
+use tokio::sync::watch;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession work
+  accession work --stages validating,identifying
+  accession work --until-empty
+
+As many processes as you like may work on one database. The first SIGTERM or SIGINT stops in good
+order: what has not started is given back, running work stops at its next good place.")]
+pub struct Args {
+    /// Only these stages of ingest, or whole pipelines: batch, report, callback, sweep
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    stages: Vec<String>,
+    /// Stop when nothing is left to do
+    #[arg(long)]
+    until_empty: bool,
+    /// How the worker is named (default: this machine's name)
+    #[arg(long, value_name = "NAME")]
+    worker_name: Option<String>,
+    /// How long others wait before they take the jobs of a worker that is gone
+    #[arg(long, value_parser = parse_duration, default_value = "60")]
+    lease: Duration,
+    /// How long running work has to reach a good place when the worker stops
+    #[arg(long, value_parser = parse_duration, default_value = "30")]
+    grace: Duration,
+    /// Jobs at once in each stage (default: the stage's setting)
+    #[arg(long)]
+    workers: Option<i64>,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    check(&args.stages)?;
+    if args.lease < Duration::from_secs(1) {
+        return Err(Failure::refused("bad_input", "--lease must be at least 1 second"));
+    }
+    let (site, _) = site::open(global, db::Options::default())?;
+    let settings = Settings {
+        name: args.worker_name.clone().unwrap_or_else(host_name),
+        lease: args.lease,
+        grace: args.grace,
+        workspaces: vec![site.settings.work_space.name.clone()],
+        workers: args.workers,
+        until_empty: args.until_empty,
+        ..Settings::default()
+    };
+    let stages = args.stages.clone();
+    let wanted = move |pipeline: &str, stage: &str| {
+        stages.is_empty() || stages.iter().any(|s| s == stage || s == pipeline)
+    };
+    let summary = site::block_on(async {
+        let (stop, stopped) = watch::channel(Stop::No);
+        tokio::spawn(super::queue::stop_on_signals(stop));
+        archive::worker::work(site.clone(), settings, wanted, stopped).await
+    })??;
+    if global.json {
+        output::json(
+            &serde_json::json!({"runs": summary.runs, "succeeded": summary.succeeded, "errors": summary.errors}),
+        )?;
+    } else if !global.quiet {
+        anstream::eprintln!(
+            "{} runs: {} succeeded, {} ended in an error",
+            summary.runs,
+            summary.succeeded,
+            summary.errors
+        );
+    }
+    Ok(Exit::Yes)
+}
+
+fn check(stages: &[String]) -> Result<(), Failure> {
+    let known: Vec<&str> = archive::stage::STAGES
+        .into_iter()
+        .chain(archive::deposit::STAGES)
+        .chain(["ingest", "batch", "report", "callback", "sweep"])
+        .collect();
+    match stages.iter().find(|s| !known.contains(&s.as_str())) {
+        None => Ok(()),
+        Some(unknown) => Err(Failure::refused(
+            "unknown",
+            format!("there is no stage `{unknown}`; there are: {}", known.join(", ")),
+        )),
+    }
+}

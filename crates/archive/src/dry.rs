@@ -1,0 +1,238 @@
+//! A deposit looked at and not deposited: everything that would be wrong with it.
+
+use crate::deposit::kind::{self, Deposited};
+use crate::deposit::manifest::{self, Rows};
+use crate::deposit::{Options, expanding};
+use crate::error::{Error, Result};
+use crate::item::{Kind, Source};
+use crate::package::pass::{How, Progress};
+use crate::package::survey;
+use crate::package::unpack::{self, sniff, unpack};
+use crate::package::{Form, Package};
+use crate::problem::Problems;
+use crate::profile::{PayloadKind, Profile};
+use crate::reading::Reader;
+use crate::site::Site;
+use crate::stage::validating::{blocking, package_at};
+use crate::validate;
+use bagit::{Algorithm, Serialization};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Verdict {
+    pub source: String,
+    pub kind: String,
+    pub objects: u64,
+    pub files: u64,
+    pub bytes: u64,
+    pub problems: Problems,
+}
+
+/// Looks at what would be deposited. Packages by URL are asked for and not fetched.
+pub async fn check(
+    site: &Arc<Site>,
+    collection: &str,
+    source: &Source,
+    options: &Options,
+) -> Result<Verdict> {
+    let profile = site.profile(collection).await?;
+    let path = match source {
+        Source::Path(_) => source.path(),
+        Source::Url(url) => site.fetcher.local_path(url)?,
+    };
+    let kind = match (&path, options.kind) {
+        (_, Some(kind)) => kind,
+        (Some(path), None) => kind::of_path(path)?,
+        (None, None) => kind::of_url(&source.file_name()),
+    };
+    let mut verdict = Verdict {
+        source: source.to_string(),
+        kind: kind.name().to_string(),
+        objects: 1,
+        files: 0,
+        bytes: 0,
+        problems: Problems::default(),
+    };
+    match (path, source, kind) {
+        (Some(path), _, Deposited::Manifest) => {
+            check_manifest(site, &path, &source.file_name(), &mut verdict).await?;
+        }
+        (Some(path), _, _) => {
+            let name = source.file_name();
+            check_package(site, &profile, path, &name, kind, options, &mut verdict).await?;
+        }
+        (None, Source::Url(url), _) => match site.fetcher.head(url).await {
+            Ok(head) => verdict.bytes = head.size.unwrap_or(0),
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => verdict.problems.error("url_not_there", url, error.to_string()),
+        },
+        (None, Source::Path(_), _) => {}
+    }
+    Ok(verdict)
+}
+
+/// An error about the package is a finding; one about this machine is not.
+fn found(problems: &mut Problems, name: &str, error: Error) -> Result<()> {
+    match error {
+        Error::Permanent { code, message } => {
+            problems.error(code, name, message);
+            Ok(())
+        }
+        Error::Invalid { problems: more, .. } => {
+            problems.errors += more.errors;
+            problems.warnings += more.warnings;
+            problems.listed.extend(more.listed);
+            Ok(())
+        }
+        other => Err(other),
+    }
+}
+
+async fn check_package(
+    site: &Arc<Site>,
+    profile: &Profile,
+    path: PathBuf,
+    name: &str,
+    kind: Deposited,
+    options: &Options,
+    verdict: &mut Verdict,
+) -> Result<()> {
+    let kind = match kind {
+        Deposited::Directory => Kind::Directory,
+        Deposited::Container => Kind::Container,
+        _ => Kind::File,
+    };
+    let settings = &site.settings;
+    let bounds = survey::Bounds {
+        files_max: profile.files_max.unwrap_or(settings.files_max).min(settings.files_max),
+        bytes_max: profile.bytes_max.unwrap_or(settings.bytes_max).min(settings.bytes_max),
+    };
+    let ratio_max = settings.expand_ratio_max;
+    let how = How {
+        algorithms: [Algorithm::Sha512].into_iter().collect(),
+        identifier: site.identifier.clone(),
+        threads: settings.threads,
+    };
+    let (named, claimed) = (name.to_string(), options.claimed.clone());
+    let bag_profile = validate::bag_profile(profile)?;
+    let checked = blocking(move || {
+        let original = package_at(&path, kind, &named)?;
+        let bytes_max = bounds.bytes_max;
+        let (package, _kept) = plain(&original, unpack::Bounds { bytes_max, ratio_max })?;
+        let serialization = match original.form {
+            Form::Tar | Form::Zip => sniff(&path)?,
+            Form::File | Form::Directory => None,
+        };
+        let progress: Progress = Arc::new(|_| true);
+        let reader = Reader {
+            package,
+            serialization,
+            how,
+            bounds,
+            claimed,
+            original,
+            profile: bag_profile,
+            progress,
+        };
+        reader.run(Vec::new(), &mut |_| true)
+    })
+    .await;
+    match checked {
+        Ok(checked) => {
+            verdict.files = checked.files;
+            verdict.bytes = checked.bytes;
+            verdict.problems = checked.problems;
+            let wants_bag = profile.bag_profile.is_some();
+            if wants_bag && !checked.survey.is_bag {
+                verdict.problems.error(
+                    "not_a_bag",
+                    name,
+                    format!("{name} is no bag, and the collection's bag profile asks for one"),
+                );
+            }
+            if checked.survey.is_bag && !profile.payload_kinds.contains(&PayloadKind::Bag) {
+                verdict.problems.error(
+                    "payload_kind",
+                    name,
+                    format!("{name} is a bag, and the collection takes none"),
+                );
+            }
+            Ok(())
+        }
+        Err(error) => found(&mut verdict.problems, name, error),
+    }
+}
+
+/// A compressed tar is unpacked beside nothing of anyone's, and removed again.
+fn plain(
+    original: &Package,
+    bounds: unpack::Bounds,
+) -> Result<(Package, Option<tempfile::TempDir>)> {
+    let path = original.path();
+    let compressed = match original.form {
+        Form::Tar => sniff(&path)?.filter(|s| *s != Serialization::Tar),
+        _ => None,
+    };
+    let Some(serialization) = compressed else { return Ok((original.clone(), None)) };
+    let directory = tempfile::tempdir()
+        .map_err(|e| unpack::unwritable(Path::new("the temporary directory"), e))?;
+    let to = directory.path().join("package.tar");
+    unpack(&path, serialization, &to, bounds, |_| true)?;
+    Ok((Package::at(Form::Tar, &to, &original.name)?, Some(directory)))
+}
+
+async fn check_manifest(
+    site: &Arc<Site>,
+    path: &Path,
+    name: &str,
+    verdict: &mut Verdict,
+) -> Result<()> {
+    let (path, shown) = (path.to_path_buf(), name.to_string());
+    let read = blocking(move || {
+        let mut reader = expanding::open(&path, &shown)?;
+        let mut rows = Vec::new();
+        let mut each = None;
+        while let Some(row) = reader.next_row().map_err(|e| expanding::broken(&shown, &e))? {
+            let profile = reader.header().map(|h| h.profile);
+            each.get_or_insert(profile.map_or(Rows::OneObject, manifest::rows_of));
+            if let Some(source) = row.source.as_deref() {
+                rows.push((row.place.line, source.to_string()));
+            }
+        }
+        let report = reader.finish().map_err(|e| expanding::broken(&shown, &e))?;
+        let mut problems = Problems::default();
+        manifest::take_report(&shown, &report, &mut problems);
+        Ok((rows, each, report.rows(), report.content_bytes(), problems))
+    })
+    .await;
+    match read {
+        Ok((rows, each, count, bytes, problems)) => {
+            verdict.objects = if each == Some(Rows::OneObject) { 1 } else { count };
+            (verdict.files, verdict.bytes, verdict.problems) = (count, bytes, problems);
+            for (line, url) in rows {
+                match site.fetcher.head(&url).await {
+                    Ok(_) => {}
+                    Err(error) if error.is_transient() => {
+                        verdict.problems.warning(
+                            "url_unreachable",
+                            &url,
+                            format!("line {line} of {name}: {error}"),
+                        );
+                    }
+                    Err(error) => {
+                        verdict.problems.error(
+                            "url_not_there",
+                            &url,
+                            format!("line {line} of {name}: {error}"),
+                        );
+                    }
+                }
+            }
+            Ok(())
+        }
+        Err(error) => found(&mut verdict.problems, name, error),
+    }
+}

@@ -1,0 +1,169 @@
+//! Reading and checking a package, whoever wants to know: an ingest, or someone who asks before
+//! depositing.
+
+use crate::error::{Error, Result};
+use crate::metadata::Metadata;
+use crate::package::Package;
+use crate::package::known::Known;
+use crate::package::pass::{self, How, Progress, Reading, Task};
+use crate::package::survey::{self, Survey};
+use crate::problem::Problems;
+use crate::validate;
+use bagit::Serialization;
+use bagit::source::Members;
+use std::collections::HashSet;
+
+/// A file that was read before: number, path, size, SHA-512, other digests.
+pub type Done = (i64, String, Option<i64>, Option<String>, Option<String>);
+
+/// What reading and checking a package has found.
+pub struct Checked {
+    pub survey: Survey,
+    pub problems: Problems,
+    pub metadata: Metadata,
+    pub local_ids: Vec<String>,
+    pub files: u64,
+    pub bytes: u64,
+}
+
+/// What reads and checks a package, on a thread of its own.
+pub struct Reader {
+    pub package: Package,
+    pub serialization: Option<Serialization>,
+    pub how: How,
+    pub bounds: survey::Bounds,
+    pub claimed: Option<crate::item::Claimed>,
+    pub original: Package,
+    pub profile: Option<bagit::Profile>,
+    pub progress: Progress,
+}
+
+impl Reader {
+    /// Reads what `done` has not, and tells `tell` of each file; stops when that answers false.
+    pub fn run(
+        mut self,
+        done: Vec<Done>,
+        tell: &mut dyn FnMut(Reading) -> bool,
+    ) -> Result<Checked> {
+        let mut problems = Problems::default();
+        if let Some(claimed) = &self.claimed {
+            validate::check_claimed(&self.original, claimed, &self.progress, &mut problems)?;
+        }
+        let members = self.package.open()?;
+        let survey = Survey::take(&self.package, &*members, self.bounds, &mut problems)?;
+        let inner = validate::InnerManifest::find(&survey, &*members, &mut problems)?;
+        self.how.algorithms = self.how.algorithms.union(survey.algorithms);
+        if let Some(inner) = &inner {
+            self.how.algorithms = self.how.algorithms.union(inner.algorithms);
+        }
+        let mut known = Known::default();
+        let mut skip = HashSet::new();
+        let (mut files, mut bytes) = (0, 0);
+        for (number, path, size, sha512, digests) in done {
+            let Some(read) = validate::digests_of(sha512.as_deref(), digests.as_deref()) else {
+                continue;
+            };
+            let size = u64::try_from(size.unwrap_or(0)).unwrap_or(0);
+            known.insert(validate::inside(&survey, &path), size, read);
+            skip.insert(number);
+            files += 1;
+            bytes += size;
+        }
+        let (all, most) = (&self.progress, self.bounds.bytes_max);
+        pass::run(
+            &self.package,
+            &*members,
+            &self.how,
+            all,
+            |put| list(&survey, &*members, &skip, put),
+            |answer| match answer {
+                Ok(reading) => {
+                    files += 1;
+                    bytes += reading.size;
+                    known.insert(&reading.task.inside, reading.size, reading.digests.clone());
+                    // Structure files are compared, and not kept.
+                    let kept = !reading.task.path.is_empty();
+                    bytes <= most && (!kept || tell(reading))
+                }
+                Err((task, error)) => {
+                    problems.error(
+                        "unreadable_file",
+                        &task.inside,
+                        format!("{} cannot be read: {error}; check the package", task.inside),
+                    );
+                    true
+                }
+            },
+        )?;
+        if !all(0) {
+            return Err(Error::Stopped);
+        }
+        if bytes > most {
+            return Err(Error::permanent(
+                "too_many_bytes",
+                format!(
+                    "{} has more than {most} bytes, which is the collection's limit; raise bytes_max or divide the package",
+                    self.package.name
+                ),
+            ));
+        }
+        let mut metadata = validate::package_metadata(&survey, &*members, &mut problems)?;
+        let mut local_ids = Vec::new();
+        if survey.is_bag {
+            let observer = validate::Comparing { known: &known, progress: &self.progress };
+            let report = validate::bag(
+                members.clone(),
+                &self.package.name,
+                self.serialization,
+                self.profile.take(),
+                &observer,
+            )?;
+            validate::take_report(&report, &mut problems);
+            let (said, ids) = validate::bag_info(&report, &mut problems);
+            metadata = metadata.or(said);
+            local_ids = ids;
+        } else if let Some(inner) = &inner {
+            inner.compare(&survey, &*members, &known, &mut problems)?;
+        }
+        if files == 0 && !problems.has_errors() {
+            problems.error(
+                "empty_package",
+                &self.package.name,
+                format!("{} has no files; deposit something", self.package.name),
+            );
+        }
+        Ok(Checked { survey, problems, metadata, local_ids, files, bytes })
+    }
+}
+
+/// Names the files to be read. Numbers are places in the listing, so they are the same in every
+/// run.
+fn list(
+    survey: &Survey,
+    members: &dyn Members,
+    skip: &HashSet<i64>,
+    put: &mut dyn FnMut(Task) -> bool,
+) -> Result<()> {
+    let mut number = 0;
+    let listed = members.list(false, &mut |member| {
+        if member.kind != bagit::source::Kind::File {
+            return Ok(());
+        }
+        number += 1;
+        let Some(inside) = member.path.strip_prefix(survey.root.as_str()) else { return Ok(()) };
+        let path = survey.path_of(&member).unwrap_or_default();
+        if skip.contains(&number) {
+            return Ok(());
+        }
+        let inside = inside.to_string();
+        match put(Task { number, path, inside, locator: member.locator }) {
+            true => Ok(()),
+            false => Err(bagit::Error::Stopped),
+        }
+    });
+    match listed {
+        // Whoever stopped it knows why.
+        Ok(()) | Err(bagit::Error::Stopped) => Ok(()),
+        Err(error) => Err(crate::package::reading_failed(error)),
+    }
+}

@@ -1,0 +1,266 @@
+//! Looking at what is kept: objects, versions, files, copies, events; page by page.
+
+use crate::codes::ObjectState;
+use crate::error::{Error, Result};
+use crate::metadata::Metadata;
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use serde::Serialize;
+
+/// Which objects. All that is given must fit.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    pub identifier: Option<String>,
+    pub local_id: Option<String>,
+    pub collection: Option<String>,
+    pub state: Option<ObjectState>,
+    /// A PUID that a file of the current version has.
+    pub format: Option<String>,
+    /// Changed at or after, and before.
+    pub from: Option<Micros>,
+    pub to: Option<Micros>,
+    /// The cursor: objects after this one.
+    pub after: i64,
+    pub limit: i64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct ObjectView {
+    #[serde(rename = "number")]
+    pub id: i64,
+    pub identifier: String,
+    pub collection: String,
+    pub state: ObjectState,
+    pub version: i64,
+    pub title: Option<String>,
+    pub files: i64,
+    pub bytes: i64,
+    pub created_at: Micros,
+    pub updated_at: Micros,
+    pub metadata: Metadata,
+    #[serde(skip)]
+    pub lock: String,
+}
+
+impl FromRow for ObjectView {
+    fn from_row(row: &Row<'_>) -> db::Result<ObjectView> {
+        let metadata: Option<String> = row.get(10)?;
+        Ok(ObjectView {
+            id: row.get(0)?,
+            identifier: row.get(1)?,
+            collection: row.get(2)?,
+            state: row.get(3)?,
+            version: row.get(4)?,
+            title: row.get(5)?,
+            files: row.get(6)?,
+            bytes: row.get(7)?,
+            created_at: row.get(8)?,
+            updated_at: row.get(9)?,
+            metadata: metadata.and_then(|m| serde_json::from_str(&m).ok()).unwrap_or_default(),
+            lock: row.get(11)?,
+        })
+    }
+}
+
+pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<ObjectView>> {
+    const LIST: Statement = statement!("sql/list_objects");
+    Ok(tx.query(
+        &LIST,
+        &db::params![
+            filter.after,
+            &filter.identifier,
+            &filter.local_id,
+            &filter.collection,
+            filter.state,
+            &filter.format,
+            filter.from,
+            filter.to,
+            filter.limit
+        ],
+    )?)
+}
+
+/// An object by its identifier, or by a local identifier that only one object has.
+pub fn find(tx: &mut Tx<'_>, name: &str) -> Result<ObjectView> {
+    let normal = crate::identifier::normalise(name).unwrap_or_else(|_| name.to_string());
+    let mut filter = Filter { identifier: Some(normal), limit: 2, ..Filter::default() };
+    let mut found = list(tx, &filter)?;
+    if found.is_empty() {
+        filter.identifier = None;
+        filter.local_id = Some(name.to_string());
+        found = list(tx, &filter)?;
+    }
+    match found.len() {
+        0 => Err(Error::permanent(
+            "unknown_object",
+            format!("there is no object `{name}`; `accession objects list` shows those there are"),
+        )),
+        1 => Ok(found.remove(0)),
+        _ => Err(Error::permanent(
+            "ambiguous",
+            format!(
+                "several collections have an object `{name}`; give its identifier: `accession objects list --local-id {name}` shows them"
+            ),
+        )),
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct VersionView {
+    pub version: i64,
+    pub created_at: Micros,
+    pub submitter: String,
+    pub message: Option<String>,
+    pub job: i64,
+    pub batch: Option<i64>,
+    pub files: i64,
+    pub bytes: i64,
+    pub files_new: i64,
+    pub files_changed: i64,
+    pub files_absent: i64,
+}
+
+impl FromRow for VersionView {
+    fn from_row(row: &Row<'_>) -> db::Result<VersionView> {
+        Ok(VersionView {
+            version: row.get(0)?,
+            created_at: row.get(1)?,
+            submitter: row.get(2)?,
+            message: row.get(3)?,
+            job: row.get(4)?,
+            batch: row.get(5)?,
+            files: row.get(6)?,
+            bytes: row.get(7)?,
+            files_new: row.get(8)?,
+            files_changed: row.get(9)?,
+            files_absent: row.get(10)?,
+        })
+    }
+}
+
+pub fn versions(tx: &mut Tx<'_>, object: i64) -> Result<Vec<VersionView>> {
+    const VERSIONS: Statement = statement!("sql/list_versions");
+    Ok(tx.query(&VERSIONS, &db::params![object])?)
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct FileView {
+    pub path: String,
+    pub size: i64,
+    pub sha512: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digests: Option<serde_json::Value>,
+    pub puid: Option<String>,
+    pub format: Option<serde_json::Value>,
+    pub since: i64,
+    pub until: Option<i64>,
+}
+
+impl FromRow for FileView {
+    fn from_row(row: &Row<'_>) -> db::Result<FileView> {
+        let json = |text: Option<String>| text.and_then(|t| serde_json::from_str(&t).ok());
+        Ok(FileView {
+            path: row.get(0)?,
+            size: row.get(1)?,
+            sha512: row.get(2)?,
+            digests: json(row.get(3)?),
+            puid: row.get(4)?,
+            format: json(row.get(5)?),
+            since: row.get(6)?,
+            until: row.get(7)?,
+        })
+    }
+}
+
+/// A page of the files of one version, in the order of their paths.
+pub fn files(
+    tx: &mut Tx<'_>,
+    object: i64,
+    version: i64,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<FileView>> {
+    const FILES: Statement = statement!("sql/list_files");
+    Ok(tx.query(&FILES, &db::params![object, version, after, limit])?)
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct CopyView {
+    pub store: String,
+    pub version: i64,
+    pub key: String,
+    pub digest: String,
+    pub files: i64,
+    pub bytes: i64,
+    pub stored_at: Micros,
+    pub verified_at: Micros,
+    pub fixity_due: Micros,
+}
+
+impl FromRow for CopyView {
+    fn from_row(row: &Row<'_>) -> db::Result<CopyView> {
+        Ok(CopyView {
+            store: row.get(0)?,
+            version: row.get(1)?,
+            key: row.get(2)?,
+            digest: row.get(3)?,
+            files: row.get(4)?,
+            bytes: row.get(5)?,
+            stored_at: row.get(6)?,
+            verified_at: row.get(7)?,
+            fixity_due: row.get(8)?,
+        })
+    }
+}
+
+pub fn copies(tx: &mut Tx<'_>, object: i64) -> Result<Vec<CopyView>> {
+    const COPIES: Statement = statement!("sql/list_copies");
+    Ok(tx.query(&COPIES, &db::params![object])?)
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct EventView {
+    pub id: String,
+    pub kind: String,
+    pub at: Micros,
+    pub agent: String,
+    pub outcome: String,
+    pub detail: Option<String>,
+    pub note: Option<String>,
+    pub version: Option<i64>,
+    pub path: Option<String>,
+    pub job: Option<i64>,
+}
+
+impl FromRow for EventView {
+    fn from_row(row: &Row<'_>) -> db::Result<EventView> {
+        Ok(EventView {
+            id: row.get(0)?,
+            kind: row.get(1)?,
+            at: row.get(2)?,
+            agent: row.get(3)?,
+            outcome: row.get(4)?,
+            detail: row.get(5)?,
+            note: row.get(6)?,
+            version: row.get(7)?,
+            path: row.get(8)?,
+            job: row.get(9)?,
+        })
+    }
+}
+
+/// A page of an object's events, in the order of their time.
+pub fn events(
+    tx: &mut Tx<'_>,
+    object: i64,
+    after: (Micros, &str),
+    limit: i64,
+) -> Result<Vec<EventView>> {
+    const EVENTS: Statement = statement!("sql/list_events");
+    Ok(tx.query(&EVENTS, &db::params![object, after.0, after.1, limit])?)
+}
+
+/// Counts for a glance at the whole: objects, versions, files, bytes, copies.
+pub fn totals(tx: &mut Tx<'_>) -> Result<(i64, i64, i64)> {
+    const TOTALS: Statement = statement!("sql/registry_totals");
+    Ok(tx.one(&TOTALS, &[])?)
+}
