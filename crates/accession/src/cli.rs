@@ -63,6 +63,12 @@ pub enum Command {
     Batches(cmd::batches::Args),
     /// Jobs: look at them, hold, cancel, requeue
     Jobs(cmd::jobs::Args),
+    /// Collections: make, change, show, freeze
+    Collection(cmd::collection::Args),
+    /// Look at the configuration
+    Config(cmd::config::Args),
+    /// Check that everything works, and say what to fix
+    Doctor(cmd::doctor::Args),
     /// Compare the registry with the stores, both ways
     //Check(cmd::check::Args),
     /// Restore the registry from a store
@@ -108,6 +114,9 @@ impl Command {
             //Command::Check(args) => cmd::check::run(args, global),
             //Command::Registry(args) => cmd::registry::run(args, global),
             //Command::Export(args) => cmd::export::run(args, global),
+            Command::Collection(args) => cmd::collection::run(args, global),
+            Command::Config(args) => cmd::config::run(args, global),
+            Command::Doctor(args) => cmd::doctor::run(args, global),
             Command::Queue(args) => cmd::queue::run(args, global),
             Command::Bag(args) => cmd::bag::run(args, global),
             Command::Manifest(args) => cmd::manifest::run(args, global),

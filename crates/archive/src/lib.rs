@@ -9,6 +9,7 @@ pub mod deposit;
 pub mod dry;
 mod error;
 pub mod event;
+pub mod external;
 pub mod fetch;
 pub mod format;
 mod http;
@@ -30,6 +31,7 @@ pub mod site;
 pub mod stage;
 pub mod stores;
 pub mod validate;
+pub mod watch;
 pub mod worker;
 mod xml;
 

@@ -99,7 +99,7 @@ async fn check(url: &str) -> Result<Report, Failure> {
 }
 
 /// Puts an object, reads it back and deletes it; how long the put and the get took.
-async fn round_trip(store: &dyn Store) -> Result<(Duration, Duration), store::Error> {
+pub async fn round_trip(store: &dyn Store) -> Result<(Duration, Duration), store::Error> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let key = format!(".accession-check-{}-{}", std::process::id(), now.as_nanos());
     let began = Instant::now();

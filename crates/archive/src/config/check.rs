@@ -1,11 +1,11 @@
 //! What a configuration must keep to beyond its form.
 
-use super::STAGES;
 use super::origin::flatten;
 use super::sections::{AllowPrivate, Config};
 use super::settings::setting;
 use crate::fetch::Allowed;
 use crate::profile::is_address;
+use crate::stage::STAGES;
 use serde_json::Value;
 
 /// Something that is wrong with one setting. The message follows the key.

@@ -1,11 +1,11 @@
 //! Reading the file, the environment and the flags, one over the other.
 
+use super::DEFAULT_STORE;
 use super::origin::{Entry, Origin, flatten};
 use super::place::{place, readings};
 use super::sections::{Config, StoreSection};
 use super::settings::{SETTINGS, sections, setting};
-use super::{DEFAULT_COLLECTION, DEFAULT_STORE};
-use crate::profile::{MASK, Profile};
+use crate::profile::MASK;
 use crate::{Error, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -81,9 +81,6 @@ impl Config {
             let main = StoreSection { url: "stores/main".to_string(), storage_class: None };
             self.stores.insert(DEFAULT_STORE.to_string(), main);
         }
-        if self.collections.is_empty() {
-            self.collections.insert(DEFAULT_COLLECTION.to_string(), Profile::default());
-        }
         let whole = |path: &mut PathBuf| *path = data_dir.join(&*path);
         let whole_text = |place: &mut String| {
             if !place.contains("://") && !place.is_empty() {
@@ -94,8 +91,9 @@ impl Config {
         self.fetch.file_roots.iter_mut().for_each(whole);
         self.stores.values_mut().for_each(|store| whole_text(&mut store.url));
         self.watch.iter_mut().for_each(|watch| whole_text(&mut watch.path));
-        let mail = self.mail.as_mut().and_then(|mail| mail.password_file.as_mut());
-        mail.into_iter().for_each(whole);
+        for mail in &mut self.mail {
+            mail.password_file.iter_mut().chain(&mut mail.ca_file).for_each(whole);
+        }
         self.identifiers.ezid.iter_mut().for_each(|ezid| whole(&mut ezid.password_file));
         for profile in self.collections.values_mut() {
             profile.resolve(data_dir);

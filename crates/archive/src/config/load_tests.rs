@@ -42,7 +42,6 @@ fn nothing_at_all_works() {
     let config = &loaded.config;
     assert_eq!(config.stores["main"].url, case.dir.path().join("stores/main").to_str().unwrap());
     assert_eq!(config.work_space.path, case.dir.path().join("work"));
-    assert_eq!(config.collections["default"], Profile::default());
     assert_eq!((config.work_space.admit_percent, config.work_space.stop_percent), (70, 80));
     assert_eq!(config.upload.bytes_max, 30 << 30);
     assert!(loaded.entries().iter().all(|entry| entry.origin == Origin::Default));

@@ -22,22 +22,6 @@ pub use sections::{
 };
 pub use settings::{SETTINGS, Setting, setting};
 
-/// The stages that `[stages.NAME]` can name.
-pub const STAGES: [&str; 12] = [
-    "estimating",
-    "provisioning",
-    "downloading",
-    "validating",
-    "resolving",
-    "staging",
-    "identifying",
-    "storing",
-    "verifying",
-    "recording",
-    "notifying",
-    "cleaning",
-];
-
 /// The store and the collection there are when none is configured.
 pub const DEFAULT_STORE: &str = "main";
 pub const DEFAULT_COLLECTION: &str = "default";

@@ -108,6 +108,9 @@ pub struct MailSection {
     pub security: MailSecurity,
     pub user: Option<String>,
     pub password_file: Option<PathBuf>,
+    /// A certificate (PEM) to trust besides those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// `archive@example.org` or `Archive <archive@example.org>`.
     pub from: String,
     /// Who is told of jobs that need a person.
     #[serde(default)]

@@ -41,6 +41,7 @@ pub const SETTINGS: &[Setting] = &[
     text("mail.security", "none, starttls or tls"),
     text("mail.user", "the name to log in with"),
     text("mail.password_file", "a file with the password to log in with"),
+    text("mail.ca_file", "a certificate (PEM) to trust besides those of the system"),
     text("mail.from", "the address mail is from"),
     text("mail.operators", "addresses that are told of jobs that need a person"),
     number("mail.timeout_seconds", 1, 600, "how long the mail server may take to answer"),

@@ -152,7 +152,7 @@ impl Get<'_> {
             version: strong.or(head.last_modified),
             size: head.size,
         };
-        partial.begin(source, self.sink).await
+        partial.begin(source).await
     }
 
     /// Refuses a file of the wrong size before its bytes are fetched.
@@ -206,7 +206,7 @@ impl Get<'_> {
         };
         if partial.source.as_ref() != Some(&source) {
             *kept = 0;
-            partial.begin(source, self.sink).await?;
+            partial.begin(source).await?;
         }
         partial.go_on(self.sink, self.progress).await?;
         let fail = |e: std::io::Error| local::unreadable(&self.url, &e);

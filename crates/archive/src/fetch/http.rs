@@ -126,7 +126,7 @@ impl Http {
                     ),
                 ));
             }
-            url = super::target::check(next)?;
+            url = super::target::check_redirect(next)?;
         }
         Err(Error::permanent(
             "url_redirects",

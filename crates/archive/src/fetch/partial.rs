@@ -72,12 +72,11 @@ impl Partial {
     }
 
     /// Begins at the first byte, with what is now known of the source.
-    pub(super) async fn begin(&mut self, source: Source, sink: &mut dyn Sink) -> Result<()> {
+    pub(super) async fn begin(&mut self, source: Source) -> Result<()> {
         self.cut().await?;
         let text = serde_json::json!(source).to_string();
         tokio::fs::write(&self.meta_path, text).await.map_err(|e| of_disk(&self.meta_path, &e))?;
         self.source = Some(source);
-        sink.begin();
         Ok(())
     }
 

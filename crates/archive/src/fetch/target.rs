@@ -47,6 +47,20 @@ pub(super) fn check(mut url: Url) -> Result<Url> {
     Ok(url)
 }
 
+/// A redirect leads to another page of the web, never to a file of this machine.
+pub(super) fn check_redirect(url: Url) -> Result<Url> {
+    match check(url)? {
+        url if url.scheme() == "file" => Err(Error::permanent(
+            "url_scheme",
+            format!(
+                "a redirect to {} is not followed; use the URL of the file itself",
+                super::error::shown(&url)
+            ),
+        )),
+        url => Ok(url),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -120,7 +120,7 @@ pub fn mail_settings(section: &MailSection) -> MailSettings {
         user: section.user.clone(),
         password_file: section.password_file.clone(),
         from: section.from.clone(),
-        ca_file: None,
+        ca_file: section.ca_file.clone(),
         timeout_seconds: section.timeout_seconds,
     }
 }

@@ -303,10 +303,7 @@ pub const MASK: &str = "********";
 
 /// Whether a text could be a mail address; the mail server has the last word.
 pub(crate) fn is_address(text: &str) -> bool {
-    let good = |c: char| c.is_ascii_graphic() && !matches!(c, '<' | '>' | ',' | ';' | '"');
-    let parts = text.split_once('@');
-    parts.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty() && !host.contains('@'))
-        && text.chars().all(good)
+    crate::outbox::mail::check_address(text).is_ok()
 }
 
 #[cfg(test)]

@@ -177,26 +177,29 @@ fn as_group(group: &(Option<i64>, Option<String>)) -> Group<'_> {
     }
 }
 
-pub fn hold(args: Hold, global: &Global) -> Result<Exit, Failure> {
-    let session = Session::open(global)?;
-    let Some(group) = group_of(&args.which) else {
-        for_jobs(&session, &args.which.jobs, &args.act, hold::hold_job)?;
-        return told(
-            &session,
-            &json!({"held": args.which.jobs}),
-            &format!("{} jobs held", args.which.jobs.len()),
-        );
-    };
-    let (act, it) = (args.act.clone(), group.clone());
+/// Holds a collection and its jobs that have not begun.
+pub fn hold_collection(session: &Session, name: &str, act: &Act) -> Result<(), Failure> {
+    hold_members(session, &(None, Some(name.to_string())), act)
+}
+
+/// Lifts the hold of a collection and lets its jobs go on.
+pub fn release_collection(session: &Session, name: &str, act: &Act) -> Result<(), Failure> {
+    release_members(session, &(None, Some(name.to_string())), act, false)
+}
+
+type Named = (Option<i64>, Option<String>);
+
+fn hold_members(session: &Session, group: &Named, act: &Act) -> Result<(), Failure> {
+    let (doing, it) = (act.clone(), group.clone());
     session.write(move |tx, now, _| {
-        let actor = Actor { who: &act.who(), reason: &act.reason };
+        let actor = Actor { who: &doing.who(), reason: &doing.reason };
         match as_group(&it) {
             Group::Batch(batch) => batch::hold(tx, now, actor, batch),
             group => hold::hold_group(tx, now, actor, group),
         }
     })?;
     through(|after| {
-        let (act, it) = (args.act.clone(), group.clone());
+        let (act, it) = (act.clone(), group.clone());
         session.write(move |tx, now, catalog| {
             hold::flip_held(
                 tx,
@@ -208,7 +211,48 @@ pub fn hold(args: Hold, global: &Global) -> Result<Exit, Failure> {
                 STEP,
             )
         })
+    })
+}
+
+fn release_members(
+    session: &Session,
+    group: &Named,
+    act: &Act,
+    leave_jobs_held: bool,
+) -> Result<(), Failure> {
+    let it = group.clone();
+    session.write(move |tx, now, _| match as_group(&it) {
+        Group::Batch(batch) => batch::release(tx, now, batch),
+        group => hold::release_group(tx, group),
     })?;
+    through(|after| {
+        let (act, it) = (act.clone(), group.clone());
+        session.write(move |tx, now, catalog| match leave_jobs_held {
+            true => hold::keep_held(tx, now, as_group(&it), after, STEP),
+            false => hold::flip_released(
+                tx,
+                now,
+                catalog,
+                Actor { who: &act.who(), reason: &act.reason },
+                as_group(&it),
+                after,
+                STEP,
+            ),
+        })
+    })
+}
+
+pub fn hold(args: Hold, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    let Some(group) = group_of(&args.which) else {
+        for_jobs(&session, &args.which.jobs, &args.act, hold::hold_job)?;
+        return told(
+            &session,
+            &json!({"held": args.which.jobs}),
+            &format!("{} jobs held", args.which.jobs.len()),
+        );
+    };
+    hold_members(&session, &group, &args.act)?;
     told(
         &session,
         &json!({"held": {"batch": group.0, "collection": group.1}}),
@@ -237,26 +281,7 @@ pub fn release(args: Release, global: &Global) -> Result<Exit, Failure> {
             &format!("{} jobs released", args.which.jobs.len()),
         );
     };
-    let it = group.clone();
-    session.write(move |tx, now, _| match as_group(&it) {
-        Group::Batch(batch) => batch::release(tx, now, batch),
-        group => hold::release_group(tx, group),
-    })?;
-    through(|after| {
-        let (act, it, leave) = (args.act.clone(), group.clone(), args.leave_jobs_held);
-        session.write(move |tx, now, catalog| match leave {
-            true => hold::keep_held(tx, now, as_group(&it), after, STEP),
-            false => hold::flip_released(
-                tx,
-                now,
-                catalog,
-                Actor { who: &act.who(), reason: &act.reason },
-                as_group(&it),
-                after,
-                STEP,
-            ),
-        })
-    })?;
+    release_members(&session, &group, &args.act, args.leave_jobs_held)?;
     told(&session, &json!({"released": {"batch": group.0, "collection": group.1}}), "released")
 }
 

@@ -21,6 +21,11 @@ impl Held {
         self.batches.is_empty() && self.collections.is_empty()
     }
 
+    /// The names of held collections.
+    pub fn collections(&self) -> impl Iterator<Item = &str> {
+        self.collections.iter().map(String::as_str)
+    }
+
     fn has(&self, group: Group<'_>) -> bool {
         match group {
             Group::Batch(id) => self.batches.contains(&id.to_string()),

@@ -1,0 +1,1 @@
+select name, fingerprint, seen_at, state, batch from sightings where watch = $1

@@ -1,0 +1,303 @@
+//! What is in a watched place now: one entry for each package, with a fingerprint of everything in
+//! it. Links are never followed, and a place with too many files is not half-read.
+
+use super::decide::Present;
+use super::names::{is_unfinished, place};
+use crate::config::WatchSection;
+use crate::{Error, Result};
+use futures_util::TryStreamExt;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+use store::{Kind, Store};
+
+/// Directories deeper than this are a mistake.
+const DEPTH_MAX: usize = 100;
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// By name: `name`, or `collection/name`.
+    pub packages: BTreeMap<String, Found>,
+    /// What was passed over though someone may wait for it, and why.
+    pub strays: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub collection: String,
+    /// More than one file.
+    pub directory: bool,
+    pub bytes: u64,
+    pub present: Present,
+}
+
+/// A package while its files are counted.
+struct Draft {
+    collection: String,
+    directory: bool,
+    bytes: u64,
+    files: u64,
+    unfinished: bool,
+    hash: Sha256,
+}
+
+impl Draft {
+    fn new(collection: String, directory: bool) -> Draft {
+        Draft { collection, directory, bytes: 0, files: 0, unfinished: false, hash: Sha256::new() }
+    }
+
+    fn add(&mut self, path: &str, size: u64, modified: &str) {
+        self.bytes += size;
+        self.files += 1;
+        self.unfinished |= is_unfinished(path);
+        // Lengths keep two names from being read as one.
+        self.hash.update(format!("{}:{path}:{size}:{modified}\n", path.len()));
+    }
+
+    fn finish(self) -> Found {
+        let digest = self.hash.finalize();
+        let fingerprint = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        // A directory that was only just made has nothing in it yet.
+        let unfinished = self.unfinished || self.files == 0;
+        Found {
+            collection: self.collection,
+            directory: self.directory,
+            bytes: self.bytes,
+            present: Present { fingerprint, unfinished },
+        }
+    }
+}
+
+fn too_many(watch: &WatchSection) -> Error {
+    Error::transient("watch_too_many", format!("{} has more than {} files, so nothing is taken from it; move some away or raise files_max", watch.path, watch.files_max)).at(format!("watch {}", watch.path))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::transient(
+        "watch_unreadable",
+        format!("{} cannot be read: {error}; make it readable for the archive", path.display()),
+    )
+    .at(format!("watch {}", path.display()))
+}
+
+/// Lists a drop folder. Blocking.
+pub fn folder(watch: &WatchSection) -> Result<Listing> {
+    let root = PathBuf::from(watch.path.strip_prefix("file://").unwrap_or(&watch.path));
+    let mut walk = Walk { watch, left: watch.files_max, listing: Listing::default() };
+    for (name, path, meta) in walk.read(&root)? {
+        let spread = watch.prefix_is_collection && meta.is_dir();
+        if !spread {
+            walk.package(&[&name], &path, &meta)?;
+            continue;
+        }
+        for (below, path, meta) in walk.read(&path)? {
+            walk.package(&[&name, &below], &path, &meta)?;
+        }
+    }
+    Ok(walk.listing)
+}
+
+struct Walk<'a> {
+    watch: &'a WatchSection,
+    left: usize,
+    listing: Listing,
+}
+
+impl Walk<'_> {
+    /// What is in a directory, by name. What vanishes meanwhile was not there.
+    fn read(&mut self, path: &Path) -> Result<Vec<(String, PathBuf, Metadata)>> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(|e| unreadable(path, &e))? {
+            let entry = entry.map_err(|e| unreadable(path, &e))?;
+            self.left = self.left.checked_sub(1).ok_or_else(|| too_many(self.watch))?;
+            let Ok(name) = entry.file_name().into_string() else {
+                let why = "its name is not UTF-8; rename it";
+                self.listing.strays.push(format!("{}: {why}", entry.path().display()));
+                continue;
+            };
+            match entry.metadata() {
+                Ok(meta) => found.push((name, entry.path(), meta)),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(unreadable(&entry.path(), &error)),
+            }
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(found)
+    }
+
+    fn package(&mut self, parts: &[&str], path: &Path, meta: &Metadata) -> Result<()> {
+        let Some(placed) = place(self.watch, parts) else { return Ok(()) };
+        let name = parts.join("/");
+        if !meta.is_dir() && !meta.is_file() {
+            // A link could lead anywhere.
+            self.listing.strays.push(format!(
+                "{name}: it is neither a file nor a directory; put the file itself there"
+            ));
+            return Ok(());
+        }
+        let mut draft = Draft::new(placed.collection, meta.is_dir());
+        if meta.is_dir() {
+            self.inside(path, "", &mut draft, 0)?;
+        } else {
+            draft.add("", meta.len(), &time(meta));
+        }
+        self.listing.packages.insert(name, draft.finish());
+        Ok(())
+    }
+
+    fn inside(&mut self, path: &Path, above: &str, draft: &mut Draft, depth: usize) -> Result<()> {
+        if depth > DEPTH_MAX {
+            return Err(unreadable(
+                path,
+                &std::io::Error::other(format!("it is deeper than {DEPTH_MAX} directories")),
+            ));
+        }
+        for (name, path, meta) in self.read(path)? {
+            let below = format!("{above}{name}");
+            if meta.is_dir() {
+                // So that an empty directory that comes or goes is a change as well.
+                draft.hash.update(format!("{}:{below}/\n", below.len()));
+                self.inside(&path, &format!("{below}/"), draft, depth + 1)?;
+            } else {
+                draft.add(&below, meta.len(), &time(&meta));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// When it changed, and which file it is: a file put in the place of another is another.
+fn time(meta: &Metadata) -> String {
+    format!("{}.{:09}.{}", meta.mtime(), meta.mtime_nsec(), meta.ino())
+}
+
+/// Lists a receiving bucket.
+pub async fn bucket(watch: &WatchSection, store: Arc<dyn Store>) -> Result<Listing> {
+    let wrong = |error: store::Error| {
+        Error::transient("watch_unreadable", format!("{} cannot be listed: {error}", watch.path))
+            .at(format!("watch {}", watch.path))
+    };
+    let mut drafts: BTreeMap<String, Draft> = BTreeMap::new();
+    let mut left = watch.files_max;
+    let mut keys = store::list_all(store, "", true);
+    while let Some(entry) = keys.try_next().await.map_err(wrong)? {
+        if entry.kind != Kind::File {
+            continue;
+        }
+        left = left.checked_sub(1).ok_or_else(|| too_many(watch))?;
+        let parts: Vec<&str> = entry.key.split('/').collect();
+        let Some(placed) = place(watch, &parts) else { continue };
+        let (name, below) = parts.split_at(placed.depth.min(parts.len()));
+        let directory = !below.is_empty();
+        let since = entry.modified.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+        let draft = drafts
+            .entry(name.join("/"))
+            .or_insert_with(|| Draft::new(placed.collection, directory));
+        draft.directory |= directory;
+        draft.add(&below.join("/"), entry.size, &format!("{:?}", since.map(|s| s.as_micros())));
+    }
+    let packages = drafts.into_iter().map(|(name, draft)| (name, draft.finish())).collect();
+    Ok(Listing { packages, strays: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn watch(path: &Path, more: &str) -> WatchSection {
+        toml::from_str(&format!("path = '{}'\n{more}", path.display())).unwrap()
+    }
+
+    fn names(listing: &Listing) -> Vec<&str> {
+        listing.packages.keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn files_and_directories_are_packages_and_links_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        std::fs::write(root.join("a.zip"), "abc").unwrap();
+        std::fs::write(root.join(".hidden"), "x").unwrap();
+        std::fs::write(root.join("b.zip.part"), "x").unwrap();
+        std::fs::create_dir_all(root.join("bag/data")).unwrap();
+        symlink("/etc", root.join("link")).unwrap();
+        symlink("/etc", root.join("bag/data/link")).unwrap();
+        let watch = watch(root, "collection = 'c'");
+        let first = folder(&watch).unwrap();
+        assert_eq!(names(&first), ["a.zip", "bag"]);
+        assert!(first.strays[0].starts_with("link: "), "{:?}", first.strays);
+        let bag = |listing: &Listing| listing.packages["bag"].present.clone();
+        assert!(!bag(&first).unfinished, "a link is something");
+        assert_eq!(first.packages["a.zip"].bytes, 3);
+        assert_eq!(folder(&watch).unwrap(), first, "nothing changed");
+        std::fs::write(root.join("bag/data/deep.part"), "x").unwrap();
+        let second = folder(&watch).unwrap();
+        assert!(bag(&second).unfinished);
+        std::fs::rename(root.join("bag/data/deep.part"), root.join("bag/data/deep")).unwrap();
+        let third = folder(&watch).unwrap();
+        assert!(!bag(&third).unfinished && bag(&third) != bag(&first));
+        std::fs::create_dir(root.join("bag/empty")).unwrap();
+        assert_ne!(bag(&folder(&watch).unwrap()), bag(&third));
+        assert_eq!(third.packages["a.zip"], first.packages["a.zip"]);
+    }
+
+    #[test]
+    fn an_empty_directory_is_not_finished() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("new")).unwrap();
+        let listing = folder(&watch(dir.path(), "collection = 'c'")).unwrap();
+        assert!(listing.packages["new"].present.unfinished);
+    }
+
+    #[test]
+    fn collections_have_directories_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["maps/a", "maps/b.zip", "photos/c"] {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "x").unwrap();
+        }
+        std::fs::write(dir.path().join("stray"), "x").unwrap();
+        let listing = folder(&watch(dir.path(), "prefix_is_collection = true")).unwrap();
+        assert_eq!(names(&listing), ["maps/a", "maps/b.zip", "photos/c"]);
+        assert_eq!(listing.packages["photos/c"].collection, "photos");
+    }
+
+    #[test]
+    fn too_many_files_and_no_folder_are_errors_not_empty_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::write(dir.path().join(name), "x").unwrap();
+        }
+        let error = folder(&watch(dir.path(), "collection = 'c'\nfiles_max = 2")).unwrap_err();
+        assert_eq!(error.code(), "watch_too_many");
+        let gone = dir.path().join("gone");
+        assert_eq!(
+            folder(&watch(&gone, "collection = 'c'")).unwrap_err().code(),
+            "watch_unreadable"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_bucket_is_listed_by_package() {
+        let store: Arc<dyn Store> = Arc::new(store::MemoryStore::new());
+        for key in ["a.zip", "bag/bagit.txt", "bag/data/x", "b.zip.part", "a.zip.receipt.json"] {
+            store.put(key, "abc".into(), &store::PutOptions::default()).await.unwrap();
+        }
+        let watch = watch(Path::new("s3://b"), "collection = 'c'");
+        let first = bucket(&watch, store.clone()).await.unwrap();
+        assert_eq!(names(&first), ["a.zip", "bag"]);
+        assert!(first.packages["bag"].directory && !first.packages["a.zip"].directory);
+        assert_eq!(first.packages["bag"].bytes, 6);
+        store.put("bag/data/y", "abc".into(), &store::PutOptions::default()).await.unwrap();
+        let second = bucket(&watch, store).await.unwrap();
+        assert_ne!(first.packages["bag"], second.packages["bag"]);
+        assert_eq!(first.packages["a.zip"], second.packages["a.zip"]);
+    }
+}

@@ -1,0 +1,117 @@
+//! Drop folders and receiving buckets: a package that someone puts there is deposited once it has
+//! been still for a while.
+//!
+//! A look is [`look`] (reads the place), then [`step`] in a transaction (what became of each
+//! package, and which are ready), then for each that is ready one transaction with its deposit and
+//! [`take`]: whoever takes it first has it, so any number of processes may watch the same place.
+
+pub mod beside;
+pub mod decide;
+pub mod list;
+pub mod names;
+
+use crate::config::WatchSection;
+use crate::{Error, Result};
+use db::{Micros, Statement, Tx, statement};
+use decide::{Decision, Present, Sighting, State, decide};
+use list::{Found, Listing};
+use std::collections::BTreeMap;
+
+/// A package to be deposited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ready {
+    /// Below the watched place: `name`, or `collection/name`.
+    pub name: String,
+    pub collection: String,
+    pub directory: bool,
+    pub bytes: u64,
+    pub fingerprint: String,
+    /// The deposit it was last taken with, if it was there all the time and changed since: this
+    /// is a new version of that.
+    pub previous_batch: Option<i64>,
+}
+
+/// Reads a watched place.
+pub async fn look(watch: &WatchSection) -> Result<Listing> {
+    if watch.path.starts_with("s3://") {
+        let store = store::open(&watch.path).await.map_err(|error| {
+            Error::transient(
+                "watch_unreadable",
+                format!("{} cannot be opened: {error}", watch.path),
+            )
+            .at(format!("watch {}", watch.path))
+        })?;
+        return list::bucket(watch, store).await;
+    }
+    let watch = watch.clone();
+    let listed = tokio::task::spawn_blocking(move || list::folder(&watch)).await;
+    listed.map_err(|_| Error::Stopped)?
+}
+
+/// Compares a listing with the last one, remembers it, and says which packages are ready. They
+/// stay ready until they are taken.
+pub fn step(tx: &mut Tx<'_>, watch: &WatchSection, listing: &Listing) -> Result<Vec<Ready>> {
+    const PUT: Statement = statement!("sql/put_sighting");
+    const FORGET: Statement = statement!("sql/forget_sighting");
+    let now = tx.now();
+    let known = known(tx, &watch.path)?;
+    let still =
+        Micros::try_from(watch.still_seconds).unwrap_or(Micros::MAX).saturating_mul(1_000_000);
+    let packages = &listing.packages;
+    let present: BTreeMap<String, Present> =
+        packages.iter().map(|(name, found)| (name.clone(), found.present.clone())).collect();
+    let mut ready = Vec::new();
+    for (name, decision) in decide(&known, &present, now, still) {
+        match (decision, packages.get(name), known.get(name)) {
+            (Decision::Gone, _, Some(before)) => {
+                tx.execute(&FORGET, &db::params![&watch.path, name, &before.fingerprint])?;
+            }
+            (Decision::New | Decision::Moving | Decision::Changed, Some(found), _) => {
+                let fingerprint = &found.present.fingerprint;
+                tx.execute(
+                    &PUT,
+                    &db::params![&watch.path, name, fingerprint, now, State::Moving.as_str()],
+                )?;
+            }
+            (Decision::Ready, Some(found), before) => {
+                ready.push(as_ready(name, found, before.and_then(|b| b.batch)));
+            }
+            _ => {}
+        }
+    }
+    Ok(ready)
+}
+
+fn as_ready(name: &str, found: &Found, previous_batch: Option<i64>) -> Ready {
+    Ready {
+        name: name.to_string(),
+        collection: found.collection.clone(),
+        directory: found.directory,
+        bytes: found.bytes,
+        fingerprint: found.present.fingerprint.clone(),
+        previous_batch,
+    }
+}
+
+/// Takes a package that is ready, in the transaction of its deposit. False if another process has
+/// taken it or it changed meanwhile: then there must be no deposit.
+pub fn take(tx: &mut Tx<'_>, watch: &WatchSection, ready: &Ready, batch: i64) -> Result<bool> {
+    const TAKE: Statement = statement!("sql/take_sighting");
+    let (taken, moving) = (State::Taken.as_str(), State::Moving.as_str());
+    let params = db::params![&watch.path, &ready.name, &ready.fingerprint, batch, taken, moving];
+    Ok(tx.execute(&TAKE, &params)? == 1)
+}
+
+/// What was known at the last look.
+fn known(tx: &mut Tx<'_>, watch: &str) -> Result<BTreeMap<String, Sighting>> {
+    const SIGHTINGS: Statement = statement!("sql/sightings_of");
+    let rows: Vec<(String, String, Micros, String, Option<i64>)> =
+        tx.query(&SIGHTINGS, &db::params![watch])?;
+    let sighting = |(name, fingerprint, seen_at, state, batch): (_, _, _, String, _)| {
+        (name, Sighting { fingerprint, seen_at, state: State::parse(&state), batch })
+    };
+    Ok(rows.into_iter().map(sighting).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use super::*;
+use db::{Address, Clock, Db, Options};
+use std::path::Path;
+
+struct Case {
+    dir: tempfile::TempDir,
+    db: Db,
+    clock: Clock,
+    watch: WatchSection,
+}
+
+impl Case {
+    fn new() -> Case {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("in")).unwrap();
+        let clock = Clock::manual(1_000_000_000);
+        let options = Options { clock: clock.clone(), ..Options::default() };
+        let address = Address::sqlite(dir.path().join("a.db"));
+        let db = Db::open(&address, crate::MIGRATIONS, &options).unwrap();
+        let watch =
+            format!("path = '{}/in'\ncollection = 'c'\nstill_seconds = 60", dir.path().display());
+        let watch = toml::from_str(&watch).unwrap();
+        Case { dir, db, clock, watch }
+    }
+
+    fn put(&self, name: &str, content: &str) {
+        std::fs::write(Path::new(&self.watch.path).join(name), content).unwrap();
+    }
+
+    /// Looks after some seconds.
+    async fn look(&self, seconds: i64) -> Vec<Ready> {
+        self.clock.advance(seconds * 1_000_000);
+        let (listing, watch) = (look(&self.watch).await.unwrap(), self.watch.clone());
+        self.db.write(move |tx| step(tx, &watch, &listing)).await.unwrap()
+    }
+
+    async fn take(&self, ready: &Ready, batch: i64) -> bool {
+        let (watch, ready) = (self.watch.clone(), ready.clone());
+        self.db.write(move |tx| take(tx, &watch, &ready, batch)).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_package_is_ready_until_one_process_takes_it() {
+    let case = Case::new();
+    case.put("a.zip", "one");
+    assert_eq!(case.look(0).await, []);
+    assert_eq!(case.look(59).await, []);
+    let ready = case.look(1).await;
+    assert_eq!(ready.len(), 1);
+    assert_eq!((ready[0].name.as_str(), ready[0].previous_batch), ("a.zip", None));
+    assert_eq!(case.look(1).await, ready, "a process that died before it took it loses nothing");
+    assert!(case.take(&ready[0], 7).await);
+    assert!(!case.take(&ready[0], 8).await, "the second comes too late");
+    assert_eq!(case.look(1000).await, []);
+}
+
+#[tokio::test]
+async fn a_changed_package_is_a_new_version_and_a_deleted_one_is_forgotten() {
+    let case = Case::new();
+    case.put("a.zip", "one");
+    case.look(0).await;
+    let ready = case.look(60).await;
+    case.take(&ready[0], 7).await;
+    case.put("a.zip", "more");
+    assert_eq!(case.look(1).await, []);
+    let ready = case.look(60).await;
+    assert_eq!(ready[0].previous_batch, Some(7));
+    case.put("a.zip", "and more");
+    case.look(1).await;
+    assert!(!case.take(&ready[0], 8).await, "it is not what was ready any more");
+    let ready = case.look(60).await;
+    assert!(case.take(&ready[0], 9).await);
+    std::fs::remove_file(case.dir.path().join("in/a.zip")).unwrap();
+    case.look(1).await;
+    case.put("a.zip", "and more");
+    assert_eq!(case.look(1).await, []);
+    assert_eq!(case.look(60).await[0].previous_batch, None, "it is a new ingest");
+}
+
+#[tokio::test]
+async fn receipts_and_results_are_written_beside_and_are_no_packages() {
+    let case = Case::new();
+    case.put("a.zip", "one");
+    beside::write(&case.watch, "a.zip", names::RECEIPT_SUFFIX, b"{}".to_vec()).await.unwrap();
+    beside::write(&case.watch, "a.zip", names::RESULT_SUFFIX, b"{}".to_vec()).await.unwrap();
+    let written = case.dir.path().join("in/a.zip.receipt.json");
+    assert_eq!(std::fs::read(written).unwrap(), b"{}");
+    assert_eq!(look(&case.watch).await.unwrap().packages.len(), 1);
+    let outside = beside::write(&case.watch, "../a", names::RESULT_SUFFIX, Vec::new()).await;
+    assert_eq!(outside.unwrap_err().code(), "watch_name");
+}
