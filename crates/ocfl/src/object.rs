@@ -101,6 +101,11 @@ impl Object {
         &self.inventory
     }
 
+    /// The digest of the root inventory, by which the whole object can be recognised.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
     pub fn id(&self) -> &str {
         &self.inventory.id
     }

@@ -126,9 +126,21 @@ fn line(job: &JobView) -> String {
     format!("{name:40} {:12} {progress}", job.stage)
 }
 
-fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> queue::Result<(u64, u64, u64, Vec<JobView>)> {
+/// What the bars show.
+#[derive(Default)]
+struct Seen {
+    total: u64,
+    done: u64,
+    failed: u64,
+    jobs: Vec<JobView>,
+    /// Why nothing is running.
+    waiting: Option<String>,
+}
+
+fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> queue::Result<Seen> {
     let catalog = queue::Catalog::load(tx)?;
-    let (mut total, mut done, mut failed, mut jobs) = (0, 0, 0, Vec::new());
+    let Seen { mut total, mut done, mut failed, mut jobs, .. } = Seen::default();
+    let mut open = None;
     for id in ids {
         let batch = batch::load(tx, *id)?;
         total += u64::try_from(batch.total).unwrap_or(0);

@@ -91,7 +91,7 @@ impl Config {
         self.fetch.file_roots.iter_mut().for_each(whole);
         self.stores.values_mut().for_each(|store| whole_text(&mut store.url));
         self.watch.iter_mut().for_each(|watch| whole_text(&mut watch.path));
-        for mail in &mut self.mail {
+        if let Some(mail) = &mut self.mail {
             mail.password_file.iter_mut().chain(&mut mail.ca_file).for_each(whole);
         }
         self.identifiers.ezid.iter_mut().for_each(|ezid| whole(&mut ezid.password_file));
