@@ -12,8 +12,9 @@ fn forbidden(c: char) -> bool {
 /// Escapes text for an element or an attribute. Characters that XML cannot have become U+FFFD;
 /// a carriage return is written as a reference, since a parser would make a newline of it.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
-    let plain = |c: char| !forbidden(c) && !matches!(c, '&' | '<' | '>' | '"' | '\'' | '\r');
-    if text.chars().all(plain) {
+    // U+FFFE and U+FFFF begin with this byte; text that has it is looked at again, below.
+    let plain = |b: u8| b >= b' ' && !matches!(b, b'&' | b'<' | b'>' | b'"' | b'\'' | 0xef);
+    if text.bytes().all(plain) {
         return Cow::Borrowed(text);
     }
     let mut written = String::with_capacity(text.len() + 16);
