@@ -3,6 +3,7 @@
 mod bag;
 mod driver;
 mod identify;
+mod ingest;
 mod load;
 mod ocfl;
 mod queue;
@@ -25,6 +26,8 @@ enum Command {
     Bag(bag::Args),
     /// Identification of formats: many small files, and whole large ones, beside siegfried
     Identify(identify::Args),
+    /// Whole ingests, beside copying and hashing the same bytes
+    Ingest(ingest::Args),
     /// Reading and writing of large OCFL inventories, and the memory they take
     Ocfl(ocfl::Args),
     /// Answer a harness that compares job queues
@@ -37,6 +40,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         Command::Queue(args) => queue::run(args, global),
         Command::Bag(args) => bag::run(args, global),
         Command::Identify(args) => identify::run(args, global),
+        Command::Ingest(args) => ingest::run(args, global),
         Command::Ocfl(args) => ocfl::run(args, global),
         Command::Driver(args) => driver::run(args),
     }
