@@ -136,7 +136,14 @@ impl<'a> Shared<'a> {
                     totals.payload.files += 1;
                 }
             }
-            Err(error) => self.add(super::tags::unreadable(&task.path, &error)),
+            Err(error) => {
+                self.add(super::tags::unreadable(&task.path, &error));
+                if task.is_payload() {
+                    let mut totals = lock(&self.totals);
+                    totals.payload.files += 1;
+                    totals.unread += 1;
+                }
+            }
         }
         self.observer.files(1);
         Ok(())
