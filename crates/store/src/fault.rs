@@ -23,8 +23,8 @@ impl OperationCount {
 /// Passes on the first `n` changes to another store, then fails everything, reads included, as if
 /// the process had been killed there.
 ///
-/// Each file of a batch and each object of a `delete_all` counts as one change, so that they are
-/// cut in the middle too.
+/// Each file of a batch and each object of a `delete_all`, `forget` or `link_all` counts as one
+/// change, so that they are cut in the middle too.
 #[derive(Debug)]
 pub struct FaultStore {
     inner: Arc<dyn Store>,
@@ -55,6 +55,10 @@ impl FaultStore {
     fn change(&self) -> Result<()> {
         let number = self.count.0.fetch_add(1, Ordering::SeqCst) + 1;
         if number > self.stop_after { Err(self.dead()) } else { Ok(()) }
+    }
+
+    async fn keys_below(&self, prefix: &str) -> Result<Vec<String>> {
+        list_all(self.inner.clone(), prefix, true).map_ok(|entry| entry.key).try_collect().await
     }
 
     fn dead(&self) -> Error {
@@ -118,10 +122,7 @@ impl Store for FaultStore {
 
     async fn delete_all(&self, prefix: &str) -> Result<u64> {
         self.alive()?;
-        let keys: Vec<String> = list_all(self.inner.clone(), prefix, true)
-            .map_ok(|entry| entry.key)
-            .try_collect()
-            .await?;
+        let keys = self.keys_below(prefix).await?;
         for key in &keys {
             self.change()?;
             self.inner.delete(key).await?;
@@ -135,6 +136,33 @@ impl Store for FaultStore {
     async fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.change()?;
         self.inner.rename(from, to).await
+    }
+
+    async fn link_all(&self, from: &str, to: &str) -> Result<u64> {
+        self.alive()?;
+        let keys = self.keys_below(from).await?;
+        let mut linked = 0;
+        for key in &keys {
+            self.change()?;
+            let end = key.strip_prefix(from).unwrap_or_default();
+            linked += self.inner.link_all(key, &format!("{to}{end}")).await?;
+        }
+        Ok(linked)
+    }
+
+    async fn exchange(&self, one: &str, other: &str) -> Result<()> {
+        self.change()?;
+        self.inner.exchange(one, other).await
+    }
+
+    async fn forget(&self, prefix: &str) -> Result<()> {
+        self.alive()?;
+        let keys = self.keys_below(prefix).await?;
+        for key in keys.iter().map(String::as_str).chain([prefix]) {
+            self.change()?;
+            self.inner.forget(key).await?;
+        }
+        Ok(())
     }
 
     async fn thaw(&self, key: &str, thaw: &Thaw) -> Result<Availability> {

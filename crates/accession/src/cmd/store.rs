@@ -123,6 +123,7 @@ fn of_s3(store: &S3Store) -> Vec<Supported> {
         means,
     };
     vec![
+        row("exchange", can.exchange, "a whole directory is replaced in one step"),
         row("put-if-absent", support.put_if_absent, "two writers cannot both create an object"),
         row("put-if-match", support.put_if_match, "a writer cannot replace what it has not seen"),
         row("checksums-checked", support.checksums_checked, "a put with a wrong SHA-256 fails"),

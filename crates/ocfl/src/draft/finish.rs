@@ -27,26 +27,49 @@ impl Draft {
         if self.adopting {
             self.remove_strays(inventory.content_directory()).await?;
         }
-        let spec = inventory.spec;
-        let key = join(&self.waiting.version, INVENTORY);
-        let inventory_digest = put_inventory(&store, &key, inventory).await?;
-        let name = sidecar::name(self.algorithm);
-        let content = Bytes::from(sidecar::write(&inventory_digest));
-        let mut files =
-            vec![SmallFile { key: join(&self.waiting.version, &name), content: content.clone() }];
-        if self.waiting.aside && self.base.is_none() {
-            // A new object waits whole, so that one rename makes it visible.
-            store.copy(&key, &join(&self.waiting.object, INVENTORY)).await?;
-            let declaration = spec.object_declaration();
-            let value = format!("{}\n", declaration.strip_prefix("0=").unwrap_or_default());
-            files.push(SmallFile { key: join(&self.waiting.object, &name), content });
-            let key = join(&self.waiting.object, &declaration);
-            files.push(SmallFile { key, content: value.into() });
+        if !self.waiting.aside {
+            self.ensure_noted().await?;
         }
-        store.put_batch(files).await?;
+        let inventory_digest = self.put_inventories(inventory).await?;
         self.root.put_note(&self.note(&id, Some(inventory_digest.clone()))).await?;
         let (path, version, algorithm) = (self.path, self.version, self.algorithm);
         Ok(Unsealed { id, path, version, inventory_digest, algorithm })
+    }
+
+    /// Puts the version's inventory and, where the version waits aside, everything else that lies
+    /// in the root of an object, so that one step makes it visible. Returns the digest.
+    async fn put_inventories(&self, inventory: Inventory) -> Result<String> {
+        let store = &self.root.store;
+        let (spec, algorithm) = (inventory.spec, inventory.algorithm);
+        let mut places = vec![&self.waiting.version];
+        places.extend(self.waiting.aside.then_some(&self.waiting.object));
+        let mut files = Vec::new();
+        let digest = match is_small(&inventory) {
+            true => {
+                let (content, digest) = in_memory(inventory).await?;
+                let inventories = places.iter().map(|place| join(place, INVENTORY));
+                files.extend(inventories.map(|key| SmallFile { key, content: content.clone() }));
+                digest
+            }
+            false => {
+                let key = join(&self.waiting.version, INVENTORY);
+                let digest = put_inventory(store, &key, inventory).await?;
+                for place in &places[1..] {
+                    store.copy(&key, &join(place, INVENTORY)).await?;
+                }
+                digest
+            }
+        };
+        let content = Bytes::from(sidecar::write(&digest));
+        let sidecars = places.iter().map(|place| join(place, &sidecar::name(algorithm)));
+        files.extend(sidecars.map(|key| SmallFile { key, content: content.clone() }));
+        if self.waiting.aside && self.base.is_none() {
+            let name = spec.object_declaration();
+            let content = format!("{}\n", name.strip_prefix("0=").unwrap_or_default()).into();
+            files.push(SmallFile { key: join(&self.waiting.object, &name), content });
+        }
+        store.put_batch(files).await?;
+        Ok(digest)
     }
 
     /// Removes content of an earlier attempt that this one did not take over.
@@ -62,6 +85,26 @@ impl Draft {
         }
         Ok(())
     }
+}
+
+/// Whether an inventory is written in memory rather than as a stream.
+fn is_small(inventory: &Inventory) -> bool {
+    const ENTRIES_MAX: usize = 5000;
+    let states: usize = inventory.versions.iter().map(|version| version.state.len()).sum();
+    inventory.manifest.len() + states <= ENTRIES_MAX
+}
+
+/// An inventory as a small file, and its digest.
+async fn in_memory(inventory: Inventory) -> Result<(Bytes, String)> {
+    let place = inventory.id.clone();
+    let failed = |source: io::Error| Error::Io { place, source };
+    let written = tokio::task::spawn_blocking(move || {
+        let mut content = Vec::new();
+        inventory.write(&mut content)?;
+        let digest = inventory.algorithm.hex(&content);
+        Ok((content.into(), digest))
+    });
+    written.await.unwrap_or_else(|error| Err(error.into())).map_err(failed)
 }
 
 /// Writes an inventory as a stream; returns its digest.

@@ -82,13 +82,17 @@ pub struct Draft {
     waiting: Waiting,
     algorithm: Algorithm,
     adopting: bool,
+    /// Whether there is a note about this version; held while it is put, so that no content
+    /// comes before it.
+    noted: tokio::sync::Mutex<bool>,
     contents: Mutex<Contents>,
 }
 
 impl StorageRoot {
     /// Begins a new version of an object, or the first one of a new object.
     ///
-    /// That no other writer is at work on the object is the caller's business.
+    /// That no other writer is at work on the object is the caller's business. Nothing is written
+    /// before the first content is put.
     pub async fn begin(&self, id: &str, about: About, options: &DraftOptions) -> Result<Draft> {
         let path = self.object_path(id)?;
         let mut note = self.note(&path).await?;
@@ -132,10 +136,14 @@ impl StorageRoot {
             base,
             algorithm: inventory.algorithm,
             adopting: note.is_some(),
+            noted: tokio::sync::Mutex::new(note.is_some()),
             contents: Mutex::new(Contents::new(inventory, version, options.start)),
         };
-        draft.move_back().await?;
-        draft.root.put_note(&draft.note(id, None)).await?;
+        if draft.adopting {
+            draft.move_back().await?;
+            // From here on the version is not complete any more.
+            draft.root.put_note(&draft.note(id, None)).await?;
+        }
         Ok(draft)
     }
 }
@@ -158,10 +166,21 @@ impl Draft {
         Note { id: id.to_owned(), path: self.path.clone(), work, modified: None }
     }
 
+    /// Sees to it that there is a note before there is content.
+    async fn ensure_noted(&self) -> Result<()> {
+        let mut noted = self.noted.lock().await;
+        if !*noted {
+            let id = self.contents().id().to_owned();
+            self.root.put_note(&self.note(&id, None)).await?;
+            *noted = true;
+        }
+        Ok(())
+    }
+
     /// A version that sealing had moved into the object, but not made visible, waits aside again.
     async fn move_back(&self) -> Result<()> {
         let moved = join(&self.path, &self.version.to_string());
-        if !self.adopting || !self.waiting.aside || self.base.is_none() {
+        if !self.waiting.aside || self.base.is_none() {
             return Ok(());
         }
         let there = self.root.store.head(&join(&moved, INVENTORY)).await;
@@ -194,6 +213,7 @@ impl Draft {
     /// Puts a file with options of the store.
     pub async fn put_with(&self, path: &str, body: Body, options: &PutOptions) -> Result<Put> {
         self.check_path(path)?;
+        self.ensure_noted().await?;
         let content_path = self.contents().reserve(path);
         let key = join(&self.waiting.object, &content_path);
         let hasher = Arc::new(Mutex::new(Hasher::new(self.algorithm)));
@@ -252,8 +272,29 @@ impl Draft {
                 }
             }
         }
-        self.root.store.put_batch(batch).await?;
+        self.put_small(batch).await?;
         Ok(puts)
+    }
+
+    /// Puts small files, and the note with them if there is none: where the version waits aside,
+    /// content without a note is just as easily found.
+    async fn put_small(&self, mut files: Vec<SmallFile>) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        if !self.waiting.aside {
+            self.ensure_noted().await?;
+        }
+        let mut noted = self.noted.lock().await;
+        if *noted {
+            drop(noted);
+            return Ok(self.root.store.put_batch(files).await?);
+        }
+        let id = self.contents().id().to_owned();
+        files.insert(0, self.note(&id, None).file());
+        self.root.store.put_batch(files).await?;
+        *noted = true;
+        Ok(())
     }
 
     /// Makes `path` a file of content that the object has already; false if it does not.

@@ -28,20 +28,10 @@ pub(super) fn put_batch(shared: &Shared, files: Vec<SmallFile>) -> Result<()> {
     }
     // The contents have to be durable before the names: after a crash a file is whole or absent.
     if together {
-        flush(shared)?;
+        shared.flusher.flush(shared.root.fd())?;
     }
     for (key, temporary) in written {
         temporary.publish(&key, true, !together)?;
     }
-    if together { flush(shared) } else { Ok(()) }
-}
-
-#[cfg(target_os = "linux")]
-fn flush(shared: &Shared) -> Result<()> {
-    rustix::fs::syncfs(shared.root.fd()).map_err(|errno| os_error("", errno))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn flush(_: &Shared) -> Result<()> {
-    Ok(())
+    if together { shared.flusher.flush(shared.root.fd()) } else { Ok(()) }
 }

@@ -110,6 +110,16 @@ impl Root {
         path: &str,
         flush: impl Fn(&OwnedFd) -> Result<(), Errno>,
     ) -> Result<OwnedFd, Errno> {
+        let mut changed = Vec::new();
+        let made = self.make_segments(path, &mut changed);
+        // All are made before the first is flushed: for most file systems one flush is then good
+        // for all, and the others find nothing to do. What was made before a failure counts too.
+        changed.iter().try_for_each(flush)?;
+        made
+    }
+
+    /// Makes what is missing of a path; `changed` gets the directories that have a new name.
+    fn make_segments(&self, path: &str, changed: &mut Vec<OwnedFd>) -> Result<OwnedFd, Errno> {
         let mut at = self.open_directory("")?;
         for segment in path.split('/') {
             let made = match rustix::fs::mkdirat(&at, segment, Mode::from_raw_mode(0o777)) {
@@ -121,27 +131,28 @@ impl Root {
                 Err(Errno::NOTDIR) if is_link(&at, segment) => return Err(Errno::LOOP),
                 result => result?,
             };
+            let parent = std::mem::replace(&mut at, next);
             if made {
-                flush(&at)?;
+                changed.push(parent);
             }
-            at = next;
         }
         Ok(at)
     }
 
     /// Removes directories that have become empty, from this one upwards, so that a local store
-    /// looks like one that has no directories at all.
-    pub(super) fn prune(&self, path: &str) {
+    /// looks like one that has no directories at all. Returns the first that stays.
+    pub(super) fn prune<'a>(&self, path: &'a str) -> &'a str {
         let mut path = path;
         while !path.is_empty() {
             let (parent, name) = split(path);
-            let Ok(fd) = self.open_directory(parent) else { return };
+            let Ok(fd) = self.open_directory(parent) else { return path };
             // Not empty, or not ours to remove: either way this is where pruning ends.
             if rustix::fs::unlinkat(&fd, name, AtFlags::REMOVEDIR).is_err() {
-                return;
+                return path;
             }
             path = parent;
         }
+        path
     }
 }
 
