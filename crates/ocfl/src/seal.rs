@@ -86,15 +86,16 @@ impl StorageRoot {
         let waiting = self.waiting(&unsealed.path, unsealed.version);
         let version = join(&unsealed.path, &unsealed.version.to_string());
         if waiting.aside {
+            // Without an exchange, it may have been moved before we were stopped.
+            let moved = self.store.head(&join(&version, INVENTORY)).await;
+            let is_moved = before.is_some() && fetch::found(moved)?.is_some();
+            if !is_moved && !self.waits_whole(unsealed, &waiting).await? {
+                return Err(Error::NothingUnsealed { id: unsealed.id.clone() });
+            }
             if before.is_none() {
-                if !self.waits_whole(unsealed, &waiting).await? {
-                    return Err(Error::NothingUnsealed { id: unsealed.id.clone() });
-                }
                 return Ok(self.store.rename(&waiting.object, &unsealed.path).await?);
             }
-            // It may have been moved before we were stopped.
-            let still = self.store.head(&join(&waiting.version, INVENTORY)).await;
-            if fetch::found(still)?.is_some() {
+            if !is_moved {
                 if self.replace_by_twin(unsealed, &waiting).await? {
                     return Ok(());
                 }

@@ -21,7 +21,7 @@ impl StorageRoot {
         unsealed: &Unsealed,
         waiting: &Waiting,
     ) -> Result<bool> {
-        if !self.store.capabilities().exchange || !self.waits_whole(unsealed, waiting).await? {
+        if !self.store.capabilities().exchange {
             return Ok(false);
         }
         let version = join(&unsealed.path, &unsealed.version.to_string());
@@ -44,16 +44,33 @@ impl StorageRoot {
         }
     }
 
-    /// Whether the root inventory of an object that waits is there, and the one that was written.
+    /// Whether everything is there that was written beside the content of an object that waits:
+    /// after a crash of the machine, a file system may have kept the note and not the others.
     pub(crate) async fn waits_whole(&self, unsealed: &Unsealed, waiting: &Waiting) -> Result<bool> {
+        if unsealed.version.number() == 1 {
+            let declaration = join(&waiting.object, &self.spec().object_declaration());
+            if fetch::found(self.store.head(&declaration).await)?.is_none() {
+                return Ok(false);
+            }
+        }
         let key = join(&waiting.object, INVENTORY);
         let found = fetch::digests(&self.store, &key, &[unsealed.algorithm]).await?;
-        let Some((digests, _)) = found else { return Ok(false) };
-        if digests.get(&unsealed.algorithm) == Some(&unsealed.inventory_digest) {
-            return Ok(true);
+        let Some((digests, size)) = found else { return Ok(false) };
+        if digests.get(&unsealed.algorithm) != Some(&unsealed.inventory_digest) {
+            let detail = "the inventory is not the one that was written";
+            return Err(store::Error::new(ErrorKind::Corrupt, key, detail).into());
         }
-        let detail = "the inventory is not the one that was written";
-        Err(store::Error::new(ErrorKind::Corrupt, key, detail).into())
+        let own = self.store.head(&join(&waiting.version, INVENTORY)).await;
+        if fetch::found(own)?.is_none_or(|own| own.size != size) {
+            return Ok(false);
+        }
+        for directory in [&waiting.object, &waiting.version] {
+            let digest = self.sidecar(directory, unsealed.algorithm).await?;
+            if digest.as_ref() != Some(&unsealed.inventory_digest) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Forgets work that made a version visible. A log that was added to the object while its

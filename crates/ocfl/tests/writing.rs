@@ -222,6 +222,34 @@ async fn what_a_sweep_cannot_read_it_tells_and_goes_on() {
     }
 }
 
+/// A caller whose batch failed may try it again, or go on without it.
+#[tokio::test]
+async fn a_batch_that_failed_is_not_in_the_version() {
+    for again in [true, false] {
+        for store in [MemoryStore::new(), MemoryStore::like_s3()] {
+            // Room for two files of the batch and all the rest, but not for the batch.
+            let store = Arc::new(store.with_capacity(18_000));
+            let root = root(store.clone()).await;
+            let options = DraftOptions::default();
+            let draft = root.begin(ID, about("1"), &options).await.expect("a draft");
+            draft.put("first", "first".into()).await.expect("a put");
+            let file = |n: u8, size| (format!("f{n}"), bytes::Bytes::from(vec![n; size]));
+            let batch = vec![file(1, 1_000), file(2, 9_000), file(3, 9_000)];
+            draft.put_batch(batch).await.expect_err("it is full");
+            let bad = vec![file(1, 1_000), ("../x".to_owned(), bytes::Bytes::new())];
+            draft.put_batch(bad).await.expect_err("a bad path");
+            if again {
+                draft.put_batch(vec![file(1, 1_000)]).await.expect("there is room for one");
+            }
+            root.seal(&draft.write().await.expect("an inventory")).await.expect("a seal");
+            let found = findings(&root, ID).await;
+            assert!(found.is_empty(), "{:?}", found.errors().collect::<Vec<_>>());
+            let files = seen(&root, ID).await.expect("an object").remove(0);
+            assert_eq!(files.len(), if again { 2 } else { 1 });
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_log_added_while_a_version_waits_is_kept() {
     let directory = support::scratch();

@@ -57,6 +57,18 @@ impl FaultStore {
         if number > self.stop_after { Err(self.dead()) } else { Ok(()) }
     }
 
+    /// The files of a batch that are put before death comes.
+    fn survivors(&self, files: Vec<SmallFile>) -> (Vec<SmallFile>, Result<()>) {
+        let mut survived = Vec::new();
+        for file in files {
+            if let Err(death) = self.change() {
+                return (survived, Err(death));
+            }
+            survived.push(file);
+        }
+        (survived, Ok(()))
+    }
+
     async fn keys_below(&self, prefix: &str) -> Result<Vec<String>> {
         list_all(self.inner.clone(), prefix, true).map_ok(|entry| entry.key).try_collect().await
     }
@@ -83,16 +95,13 @@ impl Store for FaultStore {
     }
 
     async fn put_batch(&self, files: Vec<SmallFile>) -> Result<()> {
-        let mut survived = Vec::new();
-        let mut death = Ok(());
-        for file in files {
-            death = self.change();
-            if death.is_err() {
-                break;
-            }
-            survived.push(file);
-        }
+        let (survived, death) = self.survivors(files);
         self.inner.put_batch(survived).await.and(death)
+    }
+
+    async fn put_batch_lazily(&self, files: Vec<SmallFile>) -> Result<()> {
+        let (survived, death) = self.survivors(files);
+        self.inner.put_batch_lazily(survived).await.and(death)
     }
 
     async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object> {

@@ -74,6 +74,15 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// be there, but each that is there is whole.
     async fn put_batch(&self, files: Vec<SmallFile>) -> Result<()>;
 
+    /// Puts many small files whose keys need not be durable yet: when the machine fails, any of
+    /// them may be missing, but each that is there is whole. The next [`put_batch`] of two or more
+    /// files makes them durable with its own.
+    ///
+    /// [`put_batch`]: Store::put_batch
+    async fn put_batch_lazily(&self, files: Vec<SmallFile>) -> Result<()> {
+        self.put_batch(files).await
+    }
+
     /// The content of an object, or a range of it. The end of the range is cut at the object's
     /// end. Where the store keeps a digest, the stream of a whole object ends with
     /// [`ErrorKind::Corrupt`] if the bytes do not have it.

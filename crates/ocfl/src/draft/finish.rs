@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::{TryStreamExt, stream};
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use store::{Body, PutOptions, SmallFile, Store, join, list_all};
 use tokio::sync::mpsc;
 
@@ -24,21 +25,21 @@ impl Draft {
         for content in unused {
             store.delete(&join(&self.waiting.object, &content)).await?;
         }
-        if self.adopting {
+        if self.adopting || self.on_the_way.load(Ordering::SeqCst) > 0 {
             self.remove_strays(inventory.content_directory()).await?;
         }
         if !self.waiting.aside {
             self.ensure_noted().await?;
         }
-        let inventory_digest = self.put_inventories(inventory).await?;
-        self.root.put_note(&self.note(&id, Some(inventory_digest.clone()))).await?;
+        let inventory_digest = self.put_inventories(&id, inventory).await?;
         let (path, version, algorithm) = (self.path, self.version, self.algorithm);
         Ok(Unsealed { id, path, version, inventory_digest, algorithm })
     }
 
     /// Puts the version's inventory and, where the version waits aside, everything else that lies
-    /// in the root of an object, so that one step makes it visible. Returns the digest.
-    async fn put_inventories(&self, inventory: Inventory) -> Result<String> {
+    /// in the root of an object, so that one step makes it visible. Then the note can say that the
+    /// version is complete. Returns the digest.
+    async fn put_inventories(&self, id: &str, inventory: Inventory) -> Result<String> {
         let store = &self.root.store;
         let (spec, algorithm) = (inventory.spec, inventory.algorithm);
         let mut places = vec![&self.waiting.version];
@@ -68,11 +69,20 @@ impl Draft {
             let content = format!("{}\n", name.strip_prefix("0=").unwrap_or_default()).into();
             files.push(SmallFile { key: join(&self.waiting.object, &name), content });
         }
-        store.put_batch(files).await?;
+        let note = self.note(id, Some(digest.clone()));
+        if self.waiting.aside {
+            // One flush for all: before sealing it is checked that the others are there.
+            files.push(note.file());
+            store.put_batch(files).await?;
+        } else {
+            store.put_batch(files).await?;
+            self.root.put_note(&note).await?;
+        }
         Ok(digest)
     }
 
-    /// Removes content of an earlier attempt that this one did not take over.
+    /// Removes content that nothing names: of an earlier attempt that this one did not take over,
+    /// or of a put that did not end well.
     async fn remove_strays(&self, content_directory: &str) -> Result<()> {
         let prefix = join(&self.waiting.version, content_directory);
         let cut = self.waiting.object.len() + 1;

@@ -15,6 +15,7 @@ use crate::key::{check_key, check_prefix, is_below};
 use crate::meta::{Availability, Capabilities, ListOptions, Meta, Page, Space, Unfinished};
 use crate::store::{PutOptions, SmallFile, Store};
 use async_trait::async_trait;
+use batch::Names;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use root::{Root, os_error};
@@ -325,7 +326,11 @@ impl Store for LocalStore {
     }
 
     async fn put_batch(&self, files: Vec<SmallFile>) -> Result<()> {
-        self.blocking(move |shared| batch::put_batch(shared, files)).await
+        self.blocking(move |shared| batch::put_batch(shared, files, Names::Now)).await
+    }
+
+    async fn put_batch_lazily(&self, files: Vec<SmallFile>) -> Result<()> {
+        self.blocking(move |shared| batch::put_batch(shared, files, Names::Later)).await
     }
 
     async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object> {

@@ -83,39 +83,41 @@ impl Root {
         self.open(path, DIRECTORY)
     }
 
-    /// Opens a directory whose entry, and those of its parents, are durable; makes what is
-    /// missing of it.
-    pub(super) fn make_directory(&self, path: &str) -> Result<OwnedFd, Errno> {
-        {
+    /// Puts a new name into a directory, which is made where it is missing, and makes all of it
+    /// durable: the directories are flushed after the name is there, so that for most file systems
+    /// the first flush is good for all.
+    pub(super) fn add_name(
+        &self,
+        path: &str,
+        add: impl Fn(&OwnedFd) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let made = {
             let _made = self.making.read().unwrap_or_else(|poison| poison.into_inner());
-            match self.open_directory(path) {
-                Err(Errno::NOENT) => {}
-                result => return result,
+            self.open_directory(path)
+        };
+        match made {
+            Err(Errno::NOENT) => {}
+            made => {
+                let at = made?;
+                add(&at)?;
+                return rustix::fs::fsync(&at);
             }
         }
         let _making = self.making.write().unwrap_or_else(|poison| poison.into_inner());
-        self.make_missing(path, |parent| rustix::fs::fsync(parent))
-    }
-
-    /// Like `make_directory`, but the caller flushes the file system afterwards.
-    pub(super) fn make_directory_unflushed(&self, path: &str) -> Result<OwnedFd, Errno> {
-        match self.open_directory(path) {
-            Err(Errno::NOENT) => self.make_missing(path, |_| Ok(())),
-            result => result,
-        }
-    }
-
-    fn make_missing(
-        &self,
-        path: &str,
-        flush: impl Fn(&OwnedFd) -> Result<(), Errno>,
-    ) -> Result<OwnedFd, Errno> {
         let mut changed = Vec::new();
         let made = self.make_segments(path, &mut changed);
-        // All are made before the first is flushed: for most file systems one flush is then good
-        // for all, and the others find nothing to do. What was made before a failure counts too.
-        changed.iter().try_for_each(flush)?;
-        made
+        let added = made.and_then(|at| add(&at).map(|()| changed.push(at)));
+        // What was made before a failure is there, and others will rely on it.
+        changed.iter().try_for_each(rustix::fs::fsync)?;
+        added
+    }
+
+    /// Opens a directory, and makes what is missing of it; the caller flushes the file system.
+    pub(super) fn make_directory_unflushed(&self, path: &str) -> Result<OwnedFd, Errno> {
+        match self.open_directory(path) {
+            Err(Errno::NOENT) => self.make_segments(path, &mut Vec::new()),
+            result => result,
+        }
     }
 
     /// Makes what is missing of a path; `changed` gets the directories that have a new name.
