@@ -111,13 +111,16 @@ async fn kill_everywhere(kind: usize, work: Work) {
 /// The same on a real S3 server, each time with one of the things that may be done afterwards.
 async fn kill_everywhere_on_s3(work: Work) {
     let directory = support::scratch();
-    std::fs::create_dir(directory.path().join("bucket")).expect("a bucket");
     let server = support::s3::Server::start(directory.path()).await;
-    let (count, after) = whole(server.store("bucket", "whole").await, work).await;
+    // A bucket for each, because this server looks through a whole bucket to list a prefix of it.
+    let fresh = async |name: String| {
+        std::fs::create_dir(directory.path().join(&name)).expect("a bucket");
+        server.store(&name, "root").await
+    };
+    let (count, after) = whole(fresh("whole".to_owned()).await, work).await;
     assert!(count > 3);
     for (n, next) in (0..count).zip([Next::Sweep, Next::Discard, Next::Adopt].iter().cycle()) {
-        let store = server.store("bucket", &format!("n{n}")).await;
-        kill_after(n, store, work, &after, *next).await;
+        kill_after(n, fresh(format!("bucket{n}")).await, work, &after, *next).await;
     }
 }
 
