@@ -89,7 +89,7 @@ pub enum Command {
     Ocfl(cmd::ocfl::Args),
     /// Look at places that keep bytes: local directories and S3
     Store(cmd::store::Args),
-    /// See it work: a queue with failures, a hold and a re-add
+    /// See it work: bags, a file and a manifest are taken in, one of them wrong
     Demo(cmd::demo::Args),
     /// Back up and restore the database
     Db(cmd::db::Args),

@@ -69,6 +69,8 @@ pub fn write_next(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog) -> Result<Opt
         &db::params![id, report.version, now, &serde_json::json!(report).to_string()],
     )?;
     tx.execute(&MOVE, &db::params![id, report.state, now])?;
+    // Whoever waits for the batch to be over.
+    tx.wake(batch::TOPIC);
     Ok(Some(report))
 }
 
