@@ -88,6 +88,21 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// [`ErrorKind::Corrupt`] if the bytes do not have it.
     async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object>;
 
+    /// The whole content of many small objects, each at most `bytes_max` long, in the order of
+    /// their keys; `None` for one that is not there. Much cheaper than as many gets where a get
+    /// is mostly overhead.
+    async fn get_batch(&self, keys: Vec<String>, bytes_max: usize) -> Result<Vec<Option<Bytes>>> {
+        let mut contents = Vec::with_capacity(keys.len());
+        for key in keys {
+            contents.push(match self.get(&key, None).await {
+                Ok(object) => Some(object.bytes(bytes_max).await?),
+                Err(error) if error.is_not_found() => None,
+                Err(error) => return Err(error),
+            });
+        }
+        Ok(contents)
+    }
+
     /// What the store knows of an object without reading it.
     async fn head(&self, key: &str) -> Result<Meta>;
 

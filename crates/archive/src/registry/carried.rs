@@ -155,10 +155,7 @@ impl Carried {
         let digests: Vec<String> =
             small.iter().map(|(_, content)| Algorithm::Sha512.hex(content)).collect();
         puts.extend(draft.put_batch(small).await.map_err(failed)?.into_iter().zip(digests));
-        for (put, digest) in puts {
-            if put.deduplicated {
-                continue;
-            }
+        for (put, digest) in puts.into_iter().filter(|(put, _)| !put.deduplicated) {
             let failed = |e: store::Error| store_error(&place.name, e.into());
             let key = draft.key(&put);
             let mut body = place.root.store().get(&key, None).await.map_err(failed)?.body;

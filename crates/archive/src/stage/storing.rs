@@ -20,11 +20,11 @@ use store::{Body, PutOptions};
 use tokio::sync::mpsc;
 
 /// Files that are looked at together.
-const PAGE: i64 = 500;
+const PAGE: i64 = 2000;
 /// Files up to this size are read whole and made durable together.
 const SMALL_BYTES: i64 = 256 * 1024;
 /// How much of them is in memory at a time, for each store.
-const BATCH_BYTES: usize = 8 * 1024 * 1024;
+const BATCH_BYTES: usize = 16 * 1024 * 1024;
 /// How much of a large file is read at a time.
 const CHUNK_BYTES: usize = 1024 * 1024;
 

@@ -18,7 +18,10 @@ use ocfl::{Algorithm, Draft, Hasher, Leftovers};
 use queue::Outcome;
 use std::sync::Arc;
 
-const PAGE: i64 = 500;
+const PAGE: i64 = 2000;
+/// Files up to this size are read back together, so many at a time.
+const SMALL_BYTES: u64 = 256 * 1024;
+const PORTION: usize = 32;
 /// Files of one store that are read back at the same time.
 const AT_ONCE: usize = 4;
 
@@ -69,11 +72,11 @@ async fn verify(
     let marks = run.context.checkpoints().await?;
     let done = marks.get(&place.name).and_then(|m| m.parse::<i64>().ok()).unwrap_or(0);
     let (mut after, mut new, job) = (0, 0, run.id());
+    let by_reading = !place.root.store().capabilities().digests;
     loop {
         let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
         let Some(last) = page.last().map(|f| f.number) else { return Ok(new) };
-        let mut taken = Vec::new();
-        let mut missing = Vec::new();
+        let (mut small, mut taken, mut missing) = (Vec::new(), Vec::new(), Vec::new());
         for file in page {
             let sha512 = digest(&file)?;
             let size = u64::try_from(file.size.unwrap_or(0)).unwrap_or(0);
@@ -81,12 +84,20 @@ async fn verify(
                 continue;
             }
             new += 1;
+            if by_reading && size <= SMALL_BYTES {
+                let put = draft.presume(&file.path, sha512, size).await.map_err(failed)?;
+                if file.number > done {
+                    small.push((file, draft.key(&put)));
+                }
+                continue;
+            }
             match draft.take_up(&file.path, sha512, size).await.map_err(failed)? {
                 Some(put) if file.number > done => taken.push((file, draft.key(&put))),
                 Some(_) => {}
                 None => missing.push(file),
             }
         }
+        missing.extend(compare_small(place, small).await?);
         // What a store has lost since it was stored is put again, and looked at by the next run.
         if !missing.is_empty() {
             let lost = missing.len();
@@ -107,6 +118,48 @@ async fn verify(
         run.context.progress(format!("{last} files looked at in {}", place.name)).await?;
         after = last;
     }
+}
+
+/// Reads many small files back together; those that are not there.
+async fn compare_small(place: &Place, files: Vec<(JobFile, String)>) -> Result<Vec<JobFile>> {
+    let portions: Vec<Vec<(JobFile, String)>> = {
+        let mut files = files.into_iter().peekable();
+        std::iter::from_fn(|| {
+            files.peek().is_some().then(|| files.by_ref().take(PORTION).collect())
+        })
+        .collect()
+    };
+    let mut looks = stream::iter(portions)
+        .map(|portion| async move { look_at_portion(place, portion).await })
+        .buffer_unordered(AT_ONCE);
+    let mut missing = Vec::new();
+    while let Some(found) = looks.next().await {
+        missing.extend(found?);
+    }
+    Ok(missing)
+}
+
+async fn look_at_portion(place: &Place, files: Vec<(JobFile, String)>) -> Result<Vec<JobFile>> {
+    let keys = files.iter().map(|(_, key)| key.clone()).collect();
+    let most = usize::try_from(SMALL_BYTES).unwrap_or(usize::MAX);
+    let contents = place.root.store().get_batch(keys, most).await;
+    let contents = contents.map_err(|e| store_error(&place.name, e.into()))?;
+    let place = place.clone();
+    super::validating::blocking(move || {
+        let mut missing = Vec::new();
+        for ((file, _), content) in files.into_iter().zip(contents) {
+            match content {
+                None => missing.push(file),
+                Some(content) => {
+                    if file.sha512.as_deref() != Some(Algorithm::Sha512.hex(&content).as_str()) {
+                        return Err(differs(&place, &file));
+                    }
+                }
+            }
+        }
+        Ok(missing)
+    })
+    .await
 }
 
 async fn compare(place: &Place, files: Vec<(JobFile, String)>) -> Result<()> {

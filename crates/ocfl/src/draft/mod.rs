@@ -358,6 +358,14 @@ impl Draft {
         self.record(path, digest.to_ascii_lowercase(), size, content_path).await.map(Some)
     }
 
+    /// As [`Draft::take_up`], without looking whether the content is there: for a caller who is
+    /// about to read it.
+    pub async fn presume(&self, path: &str, digest: &str, size: u64) -> Result<Put> {
+        self.check_path(path)?;
+        let content_path = Some(self.contents().reserve(path));
+        self.record(path, digest.to_ascii_lowercase(), size, content_path).await
+    }
+
     /// The key in the store of content that this draft has put or taken up, until it is sealed.
     pub fn key(&self, put: &Put) -> String {
         join(&self.waiting.object, &put.content_path)

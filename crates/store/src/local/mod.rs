@@ -291,6 +291,23 @@ fn read(url: String, key: String, file: File, range: Range<u64>) -> crate::ByteS
     .boxed()
 }
 
+/// A small file, if it is there.
+fn read_whole(shared: &Shared, key: &str, bytes_max: usize) -> Result<Option<Bytes>> {
+    let (file, meta) = match shared.open_file(key) {
+        Ok(found) => found,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match usize::try_from(meta.size) {
+        Ok(size) if size <= bytes_max => read_chunk(&file, key, 0, size).map(Some),
+        _ => {
+            let detail =
+                format!("it has {} bytes, more than the {bytes_max} allowed here", meta.size);
+            Err(Error::new(ErrorKind::Permanent, key, detail))
+        }
+    }
+}
+
 fn read_chunk(file: &File, key: &str, start: u64, length: usize) -> Result<Bytes> {
     let mut chunk = vec![0; length];
     match file.read_exact_at(&mut chunk, start) {
@@ -340,6 +357,14 @@ impl Store for LocalStore {
         let range = clip(key, range, meta.size).map_err(|error| error.in_store(self.url()))?;
         let body = read(self.shared.url.clone(), key.to_owned(), file, range.clone());
         Ok(Object { meta, range, body })
+    }
+
+    async fn get_batch(&self, keys: Vec<String>, bytes_max: usize) -> Result<Vec<Option<Bytes>>> {
+        keys.iter().try_for_each(|key| self.check_key(key))?;
+        self.blocking(move |shared| {
+            keys.iter().map(|key| read_whole(shared, key, bytes_max)).collect()
+        })
+        .await
     }
 
     async fn head(&self, key: &str) -> Result<Meta> {
