@@ -70,11 +70,11 @@ pub enum Command {
     /// Check that everything works, and say what to fix
     Doctor(cmd::doctor::Args),
     /// Compare the registry with the stores, both ways
-    //Check(cmd::check::Args),
+    Check(cmd::check::Args),
     /// Restore the registry from a store
-    //Registry(cmd::registry::Args),
+    Registry(cmd::registry::Args),
     /// Write what is known of an object for others: PREMIS
-    //Export(cmd::export::Args),
+    Export(cmd::export::Args),
     /// Queues: add, work, look, act
     Queue(cmd::queue::Args),
     /// Check, make and complete bags (BagIt, RFC 8493)
@@ -111,9 +111,9 @@ impl Command {
             Command::Objects(args) => cmd::objects::run(args, global),
             Command::Batches(args) => cmd::batches::run(args, global),
             Command::Jobs(args) => cmd::jobs::run(args, global),
-            //Command::Check(args) => cmd::check::run(args, global),
-            //Command::Registry(args) => cmd::registry::run(args, global),
-            //Command::Export(args) => cmd::export::run(args, global),
+            Command::Check(args) => cmd::check::run(args, global),
+            Command::Registry(args) => cmd::registry::run(args, global),
+            Command::Export(args) => cmd::export::run(args, global),
             Command::Collection(args) => cmd::collection::run(args, global),
             Command::Config(args) => cmd::config::run(args, global),
             Command::Doctor(args) => cmd::doctor::run(args, global),

@@ -66,6 +66,27 @@ fn check_answers_by_exit_status_table_and_json() {
 }
 
 #[test]
+fn included_manifests_are_read_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, rows: &str| {
+        fs::write(dir.path().join(name), format!("#%checkm_0.7\n{rows}#%eof\n")).unwrap();
+    };
+    write("first.checkm", "a.txt\n@second.checkm\n");
+    write("second.checkm", "b.txt | md5 | 12\n");
+    let alone = accession(dir.path(), &["manifest", "check", "first.checkm"]);
+    assert_eq!(status(&alone), 0);
+    assert!(out(&alone).contains("include-unread"));
+    let all = accession(dir.path(), &["manifest", "check", "--follow", "first.checkm"]);
+    assert_eq!(status(&all), 1);
+    assert!(!out(&all).contains("include-unread"));
+    assert!(out(&all).contains("first.checkm: valid") && out(&all).contains("second.checkm: inv"));
+    let none = accession(dir.path(), &["manifest", "check", "--follow", "none.checkm"]);
+    assert_eq!(status(&none), 3);
+    let stream = accession(dir.path(), &["manifest", "check", "--follow", "-"]);
+    assert_eq!(status(&stream), 2);
+}
+
+#[test]
 fn the_schema_and_the_codes_are_published() {
     let dir = tempfile::tempdir().unwrap();
     let schema = accession(dir.path(), &["manifest", "check", "--schema"]);

@@ -1,21 +1,9 @@
 //! PREMIS events as they are kept: with an id derived from job, kind and path, so that a stage
 //! that runs again writes the same ones.
 
+use crate::premis::{EventType, event_id};
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-
-/// What happened, in the terms of the preservation event vocabulary.
-pub mod kind {
-    pub const INGESTION: &str = "ingestion";
-    pub const VALIDATION: &str = "validation";
-    pub const DIGEST_CALCULATION: &str = "message digest calculation";
-    pub const FORMAT_IDENTIFICATION: &str = "format identification";
-    pub const IDENTIFIER_ASSIGNMENT: &str = "identifier assignment";
-    pub const REPLICATION: &str = "replication";
-    pub const FIXITY_CHECK: &str = "fixity check";
-    pub const VIRUS_CHECK: &str = "virus check";
-}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
@@ -42,9 +30,9 @@ pub fn agent() -> String {
 impl Event {
     /// An event about the whole version. `aspect` tells several of one kind apart: a store, a
     /// check; it is part of the id.
-    pub fn of(job: i64, kind: &str, aspect: &str, at: Micros) -> Event {
+    pub fn of(installation: &str, job: i64, kind: EventType, aspect: &str, at: Micros) -> Event {
         Event {
-            id: id(job, kind, aspect),
+            id: event_id(installation, job, kind, (!aspect.is_empty()).then_some(aspect)),
             kind: kind.to_string(),
             at,
             agent: agent(),
@@ -66,18 +54,6 @@ impl Event {
     pub fn outcome(self, outcome: &str) -> Event {
         Event { outcome: outcome.to_string(), ..self }
     }
-}
-
-/// A UUID (of the kind that is derived from names) of a job's event.
-pub fn id(job: i64, kind: &str, aspect: &str) -> String {
-    let digest = Sha256::digest(format!("accession event\n{job}\n{kind}\n{aspect}"));
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    // Version 8 (made in a way of its own), variant 1.
-    bytes[6] = bytes[6] & 0x0f | 0x80;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 /// Keeps an event of a job that is on its way; one that is kept already stays as it was.
@@ -106,19 +82,4 @@ pub fn kept(tx: &mut Tx<'_>, job: i64) -> queue::Result<Vec<Event>> {
     let mut events: Vec<Event> = rows.into_iter().map(|k| k.0).collect();
     events.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
     Ok(events)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_happening_has_the_same_id() {
-        let one = id(7, kind::REPLICATION, "main");
-        assert_eq!(one, id(7, kind::REPLICATION, "main"));
-        assert_ne!(one, id(7, kind::REPLICATION, "other"));
-        assert_ne!(one, id(8, kind::REPLICATION, "main"));
-        assert_eq!(one.len(), 36);
-        assert_eq!(one.as_bytes()[14], b'8');
-    }
 }

@@ -139,6 +139,9 @@ pub struct Item {
     pub update: Option<Update>,
     #[serde(default)]
     pub metadata: Metadata,
+    /// Who deposited it.
+    #[serde(default)]
+    pub submitter: String,
     /// The line of the manifest that this came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
@@ -202,6 +205,7 @@ mod tests {
             mode: Mode::Either,
             update: None,
             metadata: Metadata::default(),
+            submitter: "ann".into(),
             line: None,
         };
         assert_eq!(item.lock("maps"), "object/maps/box-17");

@@ -20,6 +20,7 @@ pub mod janitor;
 pub mod metadata;
 pub mod outbox;
 pub mod package;
+pub mod premis;
 pub mod problem;
 pub mod profile;
 pub mod reading;

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::janitor;
 use crate::outbox;
 use crate::stage;
-use db::Tx;
+use db::{Statement, Tx, statement};
 use queue::rules::pipelines::{self, PipelineSpec};
 use queue::{Catalog, PipelineSettings, StageSettings};
 
@@ -43,6 +43,19 @@ pub fn prepare(tx: &mut Tx<'_>, config: &Config) -> Result<Catalog> {
         collection::put(tx, crate::config::DEFAULT_COLLECTION, &Default::default(), WHO)?;
     }
     Ok(Catalog::load(tx)?)
+}
+
+/// This installation's name for itself: made once, by chance.
+pub fn installation(tx: &mut Tx<'_>) -> Result<String> {
+    const FIND: Statement = statement!("sql/find_installation");
+    const NAME: Statement = statement!("sql/name_installation");
+    if let Some((found,)) = tx.first::<(String,)>(&FIND, &[])? {
+        return Ok(found);
+    }
+    let fresh = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+    // Two processes that start at once agree on the first.
+    tx.execute(&NAME, &db::params![&fresh])?;
+    Ok(tx.one::<(String,)>(&FIND, &[])?.0)
 }
 
 fn specs() -> [PipelineSpec; 5] {

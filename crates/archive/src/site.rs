@@ -87,6 +87,8 @@ impl Settings {
 
 pub struct Site {
     pub db: Db,
+    /// Part of the ids of events.
+    pub installation: String,
     pub settings: Settings,
     pub stores: Stores,
     pub identifier: Arc<Identifier>,
@@ -105,9 +107,13 @@ impl Site {
             })
             .collect();
         let prepared = config.clone();
-        db.write_blocking(move |tx| crate::setup::prepare(tx, &prepared))?;
+        let installation = db.write_blocking(move |tx| {
+            crate::setup::prepare(tx, &prepared)?;
+            crate::setup::installation(tx)
+        })?;
         Ok(Site {
             db,
+            installation,
             settings: Settings::of(config, data)?,
             stores: Stores::new(stores),
             identifier: Arc::new(identifier),

@@ -1,5 +1,6 @@
 //! Text for XML that stays well-formed whatever the text is.
 
+use quick_xml::events::BytesRef;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -11,8 +12,9 @@ fn forbidden(c: char) -> bool {
 /// Escapes text for an element or an attribute. Characters that XML cannot have become U+FFFD;
 /// a carriage return is written as a reference, since a parser would make a newline of it.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
-    let plain = |c: char| !forbidden(c) && !matches!(c, '&' | '<' | '>' | '"' | '\'' | '\r');
-    if text.chars().all(plain) {
+    // U+FFFE and U+FFFF begin with this byte; text that has it is looked at again, below.
+    let plain = |b: u8| b >= b' ' && !matches!(b, b'&' | b'<' | b'>' | b'"' | b'\'' | 0xef);
+    if text.bytes().all(plain) {
         return Cow::Borrowed(text);
     }
     let mut written = String::with_capacity(text.len() + 16);
@@ -34,7 +36,6 @@ pub(crate) fn text(text: &str) -> Cow<'_, str> {
 /// A name of a file, as text that can be taken back exactly: control characters, U+FFFE and
 /// U+FFFF are percent-encoded, and so is a `%` that is followed by two hexadecimal digits.
 /// Other names, which are nearly all, stay as they are. Not yet escaped for XML.
-#[cfg_attr(not(test), expect(dead_code, reason = "PREMIS uses it"))]
 pub(crate) fn name(name: &str) -> Cow<'_, str> {
     let bytes = name.as_bytes();
     let escape_like = |at: usize| {
@@ -60,6 +61,46 @@ pub(crate) fn name(name: &str) -> Cow<'_, str> {
     Cow::Owned(written)
 }
 
+/// The name that [`name`] wrote.
+pub(crate) fn name_taken_back(written: &str) -> String {
+    let bytes = written.as_bytes();
+    let mut name = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let code = bytes.get(at + 1..at + 3).filter(|two| two.iter().all(u8::is_ascii_hexdigit));
+        let decoded = code
+            .filter(|_| *byte == b'%')
+            .and_then(|two| std::str::from_utf8(two).ok())
+            .and_then(|two| u8::from_str_radix(two, 16).ok());
+        name.push(decoded.unwrap_or(*byte));
+        at += if decoded.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(name)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// What a reference stands for: a character by its number, or one of XML's own five. Others would
+/// be a document's own, and those are not read.
+pub(crate) fn resolve(reference: &BytesRef<'_>) -> Result<char, String> {
+    match reference.resolve_char_ref() {
+        Ok(Some(character)) if !forbidden(character) => return Ok(character),
+        Ok(Some(_)) => return Err("a reference to a character that XML cannot have".to_owned()),
+        Ok(None) => {}
+        Err(error) => return Err(error.to_string()),
+    }
+    match &**reference {
+        "amp" => Ok('&'),
+        "lt" => Ok('<'),
+        "gt" => Ok('>'),
+        "quot" => Ok('"'),
+        "apos" => Ok('\''),
+        other => {
+            let name: String = other.chars().take(40).collect();
+            Err(format!("the entity {name:?} is not one of XML's own; write it out"))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,27 +114,6 @@ mod tests {
         );
     }
 
-    /// The inverse, as a reader would write it.
-    fn taken_back(name: &str) -> String {
-        let bytes = name.as_bytes();
-        let mut out = Vec::new();
-        let mut at = 0;
-        while at < bytes.len() {
-            let code = bytes.get(at + 1..at + 3).and_then(|two| std::str::from_utf8(two).ok());
-            match (bytes[at], code.and_then(|code| u8::from_str_radix(code, 16).ok())) {
-                (b'%', Some(byte)) => {
-                    out.push(byte);
-                    at += 3;
-                }
-                (byte, _) => {
-                    out.push(byte);
-                    at += 1;
-                }
-            }
-        }
-        String::from_utf8(out).unwrap()
-    }
-
     #[test]
     fn names_can_be_taken_back() {
         assert_eq!(name("100%.txt"), "100%.txt");
@@ -101,7 +121,7 @@ mod tests {
         assert_eq!(name("a%0Ab"), "a%250Ab");
         for hard in ["%", "%%0", "%4\u{1}", "%\u{1}25", "%2525", "\u{ffff}%ff", "é\u{85}", "%zz%4"]
         {
-            assert_eq!(taken_back(&name(hard)), hard, "{hard:?}");
+            assert_eq!(name_taken_back(&name(hard)), hard, "{hard:?}");
         }
     }
 }

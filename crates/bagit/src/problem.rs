@@ -85,6 +85,7 @@ codes! {
     MemberDuplicate "member-duplicate" "The archive has two members of one path."
     MemberOutsideBag "member-outside-bag" "The archive has members outside the bag's directory (§4)."
     MemberUnsupported "member-unsupported" "A member is stored in a way that is not read here, such as encryption."
+    MemberCrcMismatch "member-crc-mismatch" "The bytes of a zip member do not have the CRC-32 that the archive states."
     BaseDirectoryMissing "base-directory-missing" "The archive has the bag at its top, not in one directory (§4)."
     BaseDirectoryName "base-directory-name" "The bag's directory is not named like the archive (§4)."
     TooManyTagFiles "too-many-tag-files" "There are more manifests than are read."

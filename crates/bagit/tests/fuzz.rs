@@ -9,7 +9,7 @@
 mod common;
 
 use bagit::{Algorithm, Bag, Limits, Options};
-use common::{Files, gz};
+use common::{Files, gz, member, octal, plain};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -157,10 +157,53 @@ fn bag() -> Files {
 #[test]
 fn tar() {
     let hostile = tar_of_links();
-    run("tar", &[bag().tar("bag/"), hostile], |mut bytes, random| {
+    run("tar", &[bag().tar("bag/"), hostile, tar_of_holes()], |mut bytes, random| {
         mend_tar(&mut bytes);
         check(if random.next(4) == 0 { gz(&bytes) } else { bytes });
     });
+}
+
+/// Sparse members in the four forms of GNU tar.
+fn tar_of_holes() -> Vec<u8> {
+    let text = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n";
+    let mut tar = plain("bag/bagit.txt", text);
+    let mut old = member(b"bag/data/old", b'S', &octal(20), &[]);
+    old[257..265].copy_from_slice(b"ustar  \0");
+    for (index, offset) in [0_u32, 100, 200, 300].into_iter().enumerate() {
+        let entry = format!("{offset:011o}\0{:011o}\0", 4);
+        old[386 + 24 * index..410 + 24 * index].copy_from_slice(entry.as_bytes());
+    }
+    old[482] = 1;
+    old[483..495].copy_from_slice(&octal(500));
+    let mut more = [0; 512];
+    more[..24].copy_from_slice(format!("{:011o}\0{:011o}\0", 400, 4).as_bytes());
+    tar.extend([&old[..], &more, &[b'x'; 20], &[0; 492]].concat());
+    let forms = [
+        (&b"GNU.sparse.size=90\nGNU.sparse.offset=5\nGNU.sparse.numbytes=3"[..], "abc"),
+        (b"GNU.sparse.size=90\nGNU.sparse.name=bag/data/m\nGNU.sparse.map=0,1,5,2", "abc"),
+        (b"GNU.sparse.major=1\nGNU.sparse.realsize=90\nGNU.sparse.name=bag/data/n", "1\n7\n3\n"),
+    ];
+    for (records, body) in forms {
+        let record = |r: &[u8]| [format!("{} ", r.len() + 4).as_bytes(), r, b"\n"].concat();
+        let records: Vec<u8> = records.split(|b| *b == b'\n').flat_map(record).collect();
+        tar.extend(member(b"pax", b'x', &octal(records.len()), &records));
+        let mut body = body.as_bytes().to_vec();
+        if body.ends_with(b"\n") {
+            body.resize(512, 0);
+            body.extend_from_slice(b"abc");
+        }
+        tar.extend(member(b"bag/data/sparse", b'0', &octal(body.len()), &body));
+    }
+    tar.extend([0; 1024]);
+    mend_tar(&mut tar);
+    tar
+}
+
+/// The seed must be read, or what is made of it never reaches the maps.
+#[test]
+fn the_seed_of_holes_is_an_archive() {
+    let report = Bag::from_read_at(tar_of_holes(), "bag").unwrap().validate(&options()).unwrap();
+    assert_eq!(report.payload.octets, 500 + 3 * 90);
 }
 
 fn tar_of_links() -> Vec<u8> {

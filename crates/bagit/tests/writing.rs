@@ -151,6 +151,44 @@ fn a_source_of_another_size_than_announced_is_refused() {
 }
 
 #[test]
+fn a_path_goes_into_a_bag_once() {
+    let mut bag = TarBag::new(Vec::new(), "bag", options()).unwrap();
+    bag.add_payload("a/b", 1, &mut &b"x"[..]).unwrap();
+    bag.add_payload("a/c", 1, &mut &b"x"[..]).unwrap();
+    bag.add_payload("a/b", 1, &mut &b"y"[..]).unwrap();
+    match bag.finish() {
+        Err(Error::Refused(message)) => assert!(message.starts_with("data/a/b"), "{message}"),
+        other => panic!("{:?}", other.map(|(_, written)| written)),
+    }
+    let mut bag = TarBag::new(Vec::new(), "bag", options()).unwrap();
+    for own in ["bagit.txt", "bag-info.txt", "manifest-md5.txt", "tagmanifest-md5.txt", "data/x"] {
+        assert!(matches!(bag.add_tag_file(own, b""), Err(Error::Refused(_))), "{own}");
+    }
+    bag.add_tag_file("more/tags.txt", b"Tag: value\n").unwrap();
+}
+
+#[test]
+fn checksums_of_files_to_be_fetched_are_not_lost() {
+    let place = tempfile::tempdir().unwrap();
+    write(&payload(8), place.path());
+    bagit::create_in_place(place.path(), &options(), &()).unwrap();
+    let line = "http://example.org/far 3 data/far\n";
+    std::fs::write(place.path().join("fetch.txt"), line).unwrap();
+    let manifest = || std::fs::read(place.path().join("manifest-sha256.txt")).unwrap();
+    let before = manifest();
+    match bagit::update(place.path(), &UpdateOptions::default(), &()) {
+        Err(Error::Refused(message)) => assert!(message.contains("data/far"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(manifest(), before);
+    let tags_only = UpdateOptions { tags_only: true, ..UpdateOptions::default() };
+    bagit::update(place.path(), &tags_only, &()).unwrap();
+    std::fs::write(place.path().join("data/far"), "far").unwrap();
+    bagit::update(place.path(), &UpdateOptions::default(), &()).unwrap();
+    assert!(Bag::open(place.path()).unwrap().validate(&Options::default()).unwrap().valid);
+}
+
+#[test]
 #[cfg(unix)]
 fn what_cannot_be_in_a_bag_is_refused_and_nothing_changes() {
     let place = tempfile::tempdir().unwrap();

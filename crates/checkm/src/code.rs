@@ -85,6 +85,14 @@ codes! {
     EscapeSyntax "escape-syntax" Warning "A `%` is not followed by two hexadecimal digits and is taken as it is.", "Write `%` as `%25`.";
     EscapeUtf8 "escape-utf-8" Error "The percent-escapes of a value are not UTF-8.", "Encode names as UTF-8 first.";
     IncludeUnexpected "include-unexpected" Error "The row begins with `@`, and the profile has no inclusions.", "Remove the `@`.";
+    IncludeUnread "include-unread" Warning "The row includes another manifest, which was not read.", "Follow inclusions, or check that manifest too.";
+    IncludeRemote "include-remote" Warning "The included manifest is at a URL, and is not fetched.", "Fetch it and check it.";
+    IncludeMissing "include-missing" Error "The included manifest is not there or cannot be read.", "Put it where the row says, or correct the row.";
+    IncludeOutside "include-outside" Error "The included manifest is outside the directory of the manifest that was asked for.", "Put it beside that manifest or below.";
+    IncludeChanged "include-changed" Error "The included manifest does not have the size or digest that the row states.", "Send the right one, or correct the row.";
+    IncludeUnchecked "include-unchecked" Warning "The digest of the included manifest is of an algorithm that is not computed here.", "Use md5, sha1, sha256, sha384 or sha512.";
+    IncludeCycle "include-cycle" Error "Manifests include each other in a circle.", "Remove one of the inclusions.";
+    IncludeLimit "include-limit" Error "Manifests include each other more than 16 deep, or more than 10000 in all.", "Check them one by one.";
     UrlSyntax "url-syntax" Error "The URL is malformed.", "Percent-encode spaces and other odd characters; give the host.";
     UrlScheme "url-scheme" Error "The profile takes http and https URLs only.", "Use such a URL.";
     UrlUserinfo "url-userinfo" Warning "The URL has a user name or password in it.", "Use another way to give access.";

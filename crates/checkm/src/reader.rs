@@ -1,11 +1,12 @@
 //! Reading a manifest of either format, row by row, with a report at the end.
 
+use crate::code::Code;
 use crate::error::Error;
 use crate::json::read::JsonReader;
 use crate::layout::Header;
 use crate::options::{Format, Options};
 use crate::profile::Profile;
-use crate::report::Report;
+use crate::report::{Report, excerpt};
 use crate::row::{RawRow, Row};
 use crate::rules;
 use crate::text::TextReader;
@@ -30,6 +31,8 @@ pub struct Reader<R> {
     input: Input<R>,
     report: Report,
     unique: Unique,
+    /// Someone reads the manifests that this one includes.
+    pub(crate) is_followed: bool,
 }
 
 impl<R: BufRead> Reader<R> {
@@ -53,7 +56,7 @@ impl<R: BufRead> Reader<R> {
             Format::Json => Input::Json(JsonReader::new(source, options)),
         };
         let unique = Unique::new(options.memory_bytes_max, options.temporary_directory.clone());
-        Ok(Reader { input, report, unique })
+        Ok(Reader { input, report, unique, is_followed: false })
     }
 
     /// The format it is read as.
@@ -78,16 +81,22 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Reads one row, good or bad, and shows it to `visit` when it is good. False at the end.
-    fn step(
+    pub(crate) fn step(
         &mut self,
         visit: &mut dyn FnMut(Row<'_>, &Header) -> Result<(), Error>,
     ) -> Result<bool, Error> {
-        let unique = &mut self.unique;
+        let (unique, is_followed) = (&mut self.unique, self.is_followed);
         let mut judge = |raw: RawRow<'_>, header: &Header, report: &mut Report| {
             let (row, is_good) = rules::check(raw, header.profile, report);
             note(unique, &row, header.profile).map_err(Error::Temporary)?;
             if !is_good {
                 return Ok(());
+            }
+            if row.include && !is_followed {
+                report.add(Code::IncludeUnread, row.place, Some("source"), || {
+                    let source = row.source.as_deref().unwrap_or_default();
+                    format!("{:?} is a manifest, and was not read", excerpt(source))
+                });
             }
             match row.size {
                 Some(size) => report.content_bytes = report.content_bytes.saturating_add(size),
@@ -174,7 +183,7 @@ fn note(unique: &mut Unique, row: &Row<'_>, profile: Profile) -> io::Result<()> 
 
 fn report_mark(report: &mut Report) {
     let place = crate::Place { line: 1, row: 0 };
-    report.add(crate::Code::ByteOrderMark, place, None, || {
+    report.add(Code::ByteOrderMark, place, None, || {
         "the file begins with a byte order mark".to_string()
     });
 }

@@ -138,7 +138,7 @@ impl Judge<'_> {
 
     /// General Checkm allows absolute file names as sources; leaving by `..` is never honest.
     fn source_file(&mut self, text: &str) {
-        if text.split(['/', '\\']).any(|part| part == "..") {
+        if leaves(text) {
             self.found(Code::NameEscape, &Column::Source, || {
                 format!("{:?} leaves its directory", excerpt(text))
             });
@@ -376,12 +376,17 @@ impl Judge<'_> {
                     "there is no name, and the URL has no path to make one from".to_string()
                 });
             }
-            Some(file) if !is_url && !name::is_absolute(&file) => {
+            // A source that leaves its directory has been reported as such.
+            Some(file) if !is_url && !name::is_absolute(&file) && !leaves(&file) => {
                 self.safe(&file, row.is_directory());
             }
             _ => {}
         }
     }
+}
+
+fn leaves(file: &str) -> bool {
+    file.split(['/', '\\']).any(|part| part == "..")
 }
 
 fn is_naan(text: &str) -> bool {

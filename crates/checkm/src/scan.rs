@@ -260,6 +260,15 @@ fn join(base: &str, name: &str) -> String {
     url
 }
 
+/// The digest of a file; none when the algorithm is not one that is computed here.
+pub(crate) fn digest_of(path: &Path, algorithm: &str) -> io::Result<Option<String>> {
+    let all = [Hash::Md5, Hash::Sha1, Hash::Sha256, Hash::Sha384, Hash::Sha512];
+    match all.into_iter().find(|hash| hash.as_str() == algorithm) {
+        Some(hash) => hash_file(hash, &mut File::open(path)?).map(|(digest, _)| Some(digest)),
+        None => Ok(None),
+    }
+}
+
 fn hash_file(hash: Hash, file: &mut File) -> io::Result<(String, u64)> {
     match hash {
         Hash::Md5 => digest::<Md5>(file),

@@ -2,10 +2,11 @@
 //!
 //! Each name becomes a record of hashes and its place. Records are gathered up to a limit, then
 //! sorted and set down in a temporary file; at the end the sorted runs are merged, and equal
-//! names meet. The hashes are keyed anew for every manifest, so that nobody can make a manifest
+//! names meet. What messages show of the names is in a log beside the records. The hashes are keyed anew for every manifest, so that nobody can make a manifest
 //! whose different names collide.
 
 use crate::code::Code;
+use crate::excerpts::{Excerpts, temporary};
 use crate::name;
 use crate::report::{Place, Report};
 use std::cmp::Reverse;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 
 /// Beyond this many runs they are merged into one, so that open files stay few.
 const RUNS_MAX: usize = 32;
-const RECORD_BYTES: usize = 49;
+const RECORD_BYTES: usize = 57;
 
 /// What must not occur twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +36,8 @@ struct Record {
     tag: u64,
     place: Place,
     kind: Kind,
+    /// Where the name is in the log.
+    text_at: u64,
 }
 
 pub(crate) struct Unique {
@@ -42,6 +45,7 @@ pub(crate) struct Unique {
     records: Vec<Record>,
     records_max: usize,
     runs: Vec<File>,
+    texts: Excerpts,
     directory: Option<PathBuf>,
 }
 
@@ -49,7 +53,8 @@ impl Unique {
     pub fn new(memory_bytes_max: usize, directory: Option<PathBuf>) -> Unique {
         let records_max = (memory_bytes_max / size_of::<Record>()).max(16);
         let keys = (RandomState::new(), RandomState::new());
-        Unique { keys, records: Vec::new(), records_max, runs: Vec::new(), directory }
+        let texts = Excerpts::new(directory.clone());
+        Unique { keys, records: Vec::new(), records_max, runs: Vec::new(), texts, directory }
     }
 
     /// Notes a name. Rows with different tags may share it.
@@ -67,6 +72,7 @@ impl Unique {
             tag: if tag.is_empty() { 0 } else { hash(&self.keys.0, kind, tag) },
             place,
             kind,
+            text_at: self.texts.push(name)?,
         };
         if self.records.len() == self.records.capacity() {
             // Doubling is stopped at the limit, which would otherwise be passed by half.
@@ -79,13 +85,13 @@ impl Unique {
 
     fn spill(&mut self) -> io::Result<()> {
         self.records.sort_unstable();
-        let mut writer = BufWriter::new(self.temporary()?);
+        let mut writer = BufWriter::new(temporary(self.directory.as_ref())?);
         for record in self.records.drain(..) {
             writer.write_all(&record.to_bytes())?;
         }
         self.runs.push(writer.into_inner().map_err(|error| error.into_error())?);
         if self.runs.len() >= RUNS_MAX {
-            let mut writer = BufWriter::new(self.temporary()?);
+            let mut writer = BufWriter::new(temporary(self.directory.as_ref())?);
             let mut merge = Merge::new(std::mem::take(&mut self.runs), Vec::new())?;
             while let Some(record) = merge.next()? {
                 writer.write_all(&record.to_bytes())?;
@@ -93,13 +99,6 @@ impl Unique {
             self.runs.push(writer.into_inner().map_err(|error| error.into_error())?);
         }
         Ok(())
-    }
-
-    fn temporary(&self) -> io::Result<File> {
-        match &self.directory {
-            Some(directory) => tempfile::tempfile_in(directory),
-            None => tempfile::tempfile(),
-        }
     }
 
     /// Reports everything that occurs more than once.
@@ -115,13 +114,13 @@ impl Unique {
             if record.fold != first.fold {
                 (first, same) = (record, record);
             } else if (record.name, record.tag) == (same.name, same.tag) {
-                report_duplicate(report, record, same);
+                report_duplicate(report, &mut self.texts, record, same)?;
             } else {
                 if record.name != previous.name {
                     // Each spelling but the earliest in the file is reported once.
                     let (early, late) =
                         if record.place < first.place { (record, first) } else { (first, record) };
-                    report_collision(report, late, early);
+                    report_collision(report, &mut self.texts, late, early)?;
                     first = early;
                 }
                 same = record;
@@ -139,19 +138,42 @@ fn hash(keys: &RandomState, kind: Kind, text: &str) -> u64 {
     hasher.finish()
 }
 
-fn report_duplicate(report: &mut Report, record: Record, same: Record) {
+fn report_duplicate(
+    report: &mut Report,
+    texts: &mut Excerpts,
+    record: Record,
+    same: Record,
+) -> io::Result<()> {
     let (code, column) = match record.kind {
         Kind::Name => (Code::NameDuplicate, "name"),
         Kind::PrimaryId => (Code::IdentifierDuplicate, "primary_id"),
         Kind::LocalId => (Code::IdentifierDuplicate, "local_ids"),
     };
-    report.add(code, record.place, Some(column), || format!("the same as in {}", at(same.place)));
+    let mut text = Ok(String::new());
+    report.add(code, record.place, Some(column), || {
+        text = texts.get(record.text_at);
+        let shown = text.as_deref().unwrap_or_default();
+        format!("{shown:?} is the same as in {}", at(same.place))
+    });
+    text.map(drop)
 }
 
-fn report_collision(report: &mut Report, late: Record, early: Record) {
+fn report_collision(
+    report: &mut Report,
+    texts: &mut Excerpts,
+    late: Record,
+    early: Record,
+) -> io::Result<()> {
+    let mut both = Ok((String::new(), String::new()));
     report.add(Code::NameCollision, late.place, Some("name"), || {
-        format!("differs only in case or Unicode normalisation from that of {}", at(early.place))
+        both = texts.get(late.text_at).and_then(|late| Ok((late, texts.get(early.text_at)?)));
+        let (late, earlier) = both.as_ref().map_or(("", ""), |(a, b)| (a, b));
+        format!(
+            "{late:?} differs only in case or Unicode normalisation from {earlier:?} in {}",
+            at(early.place)
+        )
     });
+    both.map(drop)
 }
 
 fn at(place: Place) -> String {
@@ -162,7 +184,7 @@ impl Record {
     fn to_bytes(self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         let Place { line, row } = self.place;
-        let numbers = [self.fold.0, self.fold.1, self.name, self.tag, line, row];
+        let numbers = [self.fold.0, self.fold.1, self.name, self.tag, line, row, self.text_at];
         for (slot, number) in bytes.chunks_exact_mut(8).zip(numbers) {
             slot.copy_from_slice(&number.to_le_bytes());
         }
@@ -171,19 +193,19 @@ impl Record {
     }
 
     fn from_bytes(bytes: [u8; RECORD_BYTES]) -> Record {
-        let mut numbers = [0; 6];
+        let mut numbers = [0; 7];
         for (number, slot) in numbers.iter_mut().zip(bytes.chunks_exact(8)) {
             let mut eight = [0; 8];
             eight.copy_from_slice(slot);
             *number = u64::from_le_bytes(eight);
         }
-        let [fold_0, fold_1, name, tag, line, row] = numbers;
+        let [fold_0, fold_1, name, tag, line, row, text_at] = numbers;
         let kind = match bytes[RECORD_BYTES - 1] {
             0 => Kind::Name,
             1 => Kind::PrimaryId,
             _ => Kind::LocalId,
         };
-        Record { fold: (fold_0, fold_1), name, tag, place: Place { line, row }, kind }
+        Record { fold: (fold_0, fold_1), name, tag, place: Place { line, row }, kind, text_at }
     }
 }
 
@@ -259,7 +281,10 @@ mod tests {
         let in_memory = found(1 << 20, names());
         assert_eq!(in_memory, found(0, names()), "16 records a run, more than {RUNS_MAX} runs");
         assert_eq!(in_memory.0, 1);
-        assert_eq!(in_memory.2, [(4322, "the same as in line 18, row 18".to_string())]);
+        assert_eq!(
+            in_memory.2,
+            [(4322, "\"name-17\" is the same as in line 18, row 18".to_string())]
+        );
     }
 
     #[test]

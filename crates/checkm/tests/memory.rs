@@ -76,7 +76,7 @@ fn millions_of_rows_take_no_more_memory_than_allowed() {
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!(
         (problems[0].line, problems[0].message.as_str()),
-        (rows + 2, "the same as in line 3, row 1")
+        (rows + 2, "\"some/where/1\" is the same as in line 3, row 1")
     );
     assert_eq!(report.content_bytes(), rows);
     let options = Options { format: Some(Format::Json), ..options };

@@ -9,6 +9,7 @@ use futures_util::TryStreamExt;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::time::SystemTime;
 use store::{ErrorKind, Meta, Store};
 use tokio::sync::mpsc;
 
@@ -132,11 +133,22 @@ pub(crate) enum Small {
 
 /// Reads a file that has no business being large.
 pub(crate) async fn small(store: &Arc<dyn Store>, key: &str, limits: &Limits) -> Result<Small> {
-    let Some(object) = found(store.get(key, None).await)? else { return Ok(Small::Missing) };
+    small_and_age(store, key, limits).await.map(|(small, _)| small)
+}
+
+/// The same, and when it was last written, as the store tells.
+pub(crate) async fn small_and_age(
+    store: &Arc<dyn Store>,
+    key: &str,
+    limits: &Limits,
+) -> Result<(Small, Option<SystemTime>)> {
+    let object = found(store.get(key, None).await)?;
+    let Some(object) = object else { return Ok((Small::Missing, None)) };
+    let modified = object.meta.modified;
     if object.meta.size > limits.small_file_bytes_max as u64 {
-        return Ok(Small::TooLarge);
+        return Ok((Small::TooLarge, modified));
     }
-    Ok(Small::Whole(object.bytes(limits.small_file_bytes_max).await?))
+    Ok((Small::Whole(object.bytes(limits.small_file_bytes_max).await?), modified))
 }
 
 /// Turns "not found" into `None`.

@@ -19,6 +19,7 @@ mod seal;
 mod sidecar;
 mod sweep;
 mod time;
+mod twin;
 mod unsealed;
 mod validate;
 mod version;

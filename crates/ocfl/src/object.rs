@@ -1,5 +1,6 @@
 //! An object, opened for reading.
 
+use crate::code::Code;
 use crate::digest::{Algorithm, Hasher};
 use crate::error::{Error, Result};
 use crate::fetch::{self, Fetched, Small};
@@ -45,6 +46,17 @@ impl StorageRoot {
 
     /// The object at a path, if there is one.
     pub(crate) async fn find_object(&self, path: &str) -> Result<Option<Object>> {
+        let found = self.find_object_once(path).await;
+        match found {
+            // A version may have been sealed between the inventory and its sidecar.
+            Err(Error::Invalid { finding, .. }) if finding.code == Code::E060 => {
+                self.find_object_once(path).await
+            }
+            found => found,
+        }
+    }
+
+    async fn find_object_once(&self, path: &str) -> Result<Option<Object>> {
         let key = join(path, INVENTORY);
         let algorithms = [Algorithm::Sha512, Algorithm::Sha256];
         let fetched = fetch::inventory(&self.store, &key, &algorithms, &self.limits, &key).await?;
@@ -82,7 +94,7 @@ impl StorageRoot {
 
 fn invalid_digest(key: &str) -> Error {
     let finding = crate::Finding {
-        code: crate::Code::E060,
+        code: Code::E060,
         place: key.to_owned(),
         message: "the inventory does not have the digest of its sidecar".to_owned(),
     };
@@ -99,6 +111,11 @@ pub struct Exported {
 impl Object {
     pub fn inventory(&self) -> &Inventory {
         &self.inventory
+    }
+
+    /// The digest of the root inventory, by which the whole object can be recognised.
+    pub fn digest(&self) -> &str {
+        &self.digest
     }
 
     pub fn id(&self) -> &str {

@@ -36,7 +36,7 @@ impl StorageRoot {
             Progress::Before(object) => self.make_visible(unsealed, object.as_deref()).await?,
             Progress::After(object) => self.refresh_sidecar(&object).await?,
         }
-        self.remove_note(&unsealed.path).await
+        self.forget_sealed(&unsealed.path).await
     }
 
     /// There is no note: it was sealed, or never there.
@@ -86,12 +86,19 @@ impl StorageRoot {
         let waiting = self.waiting(&unsealed.path, unsealed.version);
         let version = join(&unsealed.path, &unsealed.version.to_string());
         if waiting.aside {
+            // Without an exchange, it may have been moved before we were stopped.
+            let moved = self.store.head(&join(&version, INVENTORY)).await;
+            let is_moved = before.is_some() && fetch::found(moved)?.is_some();
+            if !is_moved && !self.waits_whole(unsealed, &waiting).await? {
+                return Err(Error::NothingUnsealed { id: unsealed.id.clone() });
+            }
             if before.is_none() {
                 return Ok(self.store.rename(&waiting.object, &unsealed.path).await?);
             }
-            // It may have been moved before we were stopped.
-            let still = self.store.head(&join(&waiting.version, INVENTORY)).await;
-            if fetch::found(still)?.is_some() {
+            if !is_moved {
+                if self.replace_by_twin(unsealed, &waiting).await? {
+                    return Ok(());
+                }
                 self.store.rename(&waiting.version, &version).await?;
             }
         } else if before.is_none() {
@@ -175,8 +182,9 @@ impl StorageRoot {
         if !named {
             let version = join(&note.path, &name.to_string());
             self.take_away(note, object.is_some(), &version).await?;
+            return self.remove_note(&note.path).await;
         }
-        self.remove_note(&note.path).await
+        self.forget_sealed(&note.path).await
     }
 
     async fn take_away(&self, note: &Note, object_exists: bool, version: &str) -> Result<()> {

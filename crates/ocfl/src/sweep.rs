@@ -3,9 +3,10 @@
 use crate::error::{Error, Result};
 use crate::root::StorageRoot;
 use crate::seal::Progress;
-use crate::unsealed::{Note, Work};
+use crate::unsealed::{Found, Note, Work, is_of_one_file};
 use crate::version::VersionName;
 use std::time::{Duration, SystemTime};
+use store::ErrorKind;
 
 /// What to sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,10 +17,20 @@ pub struct Sweep {
     pub dry_run: bool,
 }
 
+impl Sweep {
+    /// Whether something is too young to be touched. What has no known age counts as young.
+    fn spares(&self, modified: Option<SystemTime>, now: SystemTime) -> bool {
+        let age = modified.and_then(|modified| now.duration_since(modified).ok());
+        !self.older_than.is_zero() && age.is_none_or(|age| age < self.older_than)
+    }
+}
+
 /// Something that was left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
+    /// The object's identifier; empty where there is no note that could tell.
     pub id: String,
+    /// Where the object is or would be; without a note, where the leftover is.
     pub path: String,
     /// The version that was being written; `None` for an object that was being purged.
     pub version: Option<VersionName>,
@@ -38,8 +49,13 @@ pub enum Outcome {
     Finished,
     /// It was not visible, and was removed.
     Removed,
-    /// The object cannot be read, so nothing was touched; a validation tells why.
+    /// The object or the note about it cannot be read, so nothing was touched; a validation of the
+    /// object tells why.
     Blocked,
+}
+
+fn nameless(path: String, modified: Option<SystemTime>, outcome: Outcome) -> Leftover {
+    Leftover { id: String::new(), path, version: None, complete: false, modified, outcome }
 }
 
 impl StorageRoot {
@@ -47,26 +63,42 @@ impl StorageRoot {
     pub async fn sweep(&self, sweep: &Sweep) -> Result<Vec<Leftover>> {
         let now = SystemTime::now();
         let mut leftovers = Vec::new();
-        for note in self.notes().await? {
-            let (version, complete) = match &note.work {
-                Work::Version { name, inventory, .. } => (Some(*name), inventory.is_some()),
-                Work::Purge => (None, false),
-            };
-            let age = note.modified.and_then(|modified| now.duration_since(modified).ok());
-            let young = age.is_none_or(|age| age < sweep.older_than);
-            let outcome = match young && !sweep.older_than.is_zero() {
-                true => Outcome::Kept,
-                false => match self.sweep_one(&note, sweep.dry_run).await {
-                    // One damaged object does not keep the others from being swept.
-                    Err(Error::Invalid { .. }) => Outcome::Blocked,
-                    outcome => outcome?,
-                },
-            };
-            let Note { id, path, modified, .. } = note;
-            leftovers.push(Leftover { id, path, version, complete, modified, outcome });
+        for found in self.found().await? {
+            leftovers.push(match found {
+                Found::Note(note) => self.sweep_note(note, sweep, now).await?,
+                Found::Unreadable { key, modified } => nameless(key, modified, Outcome::Blocked),
+                Found::Orphan { directory, modified } => {
+                    let outcome = match sweep.spares(modified, now) {
+                        true => Outcome::Kept,
+                        false => Outcome::Removed,
+                    };
+                    if outcome == Outcome::Removed && !sweep.dry_run {
+                        self.store.delete_all(&directory).await?;
+                    }
+                    nameless(directory, modified, outcome)
+                }
+            });
         }
         self.sweep_uploads(sweep, now).await?;
         Ok(leftovers)
+    }
+
+    async fn sweep_note(&self, note: Note, sweep: &Sweep, now: SystemTime) -> Result<Leftover> {
+        let (version, complete) = match &note.work {
+            Work::Version { name, inventory, .. } => (Some(*name), inventory.is_some()),
+            Work::Purge => (None, false),
+        };
+        let outcome = match sweep.spares(note.modified, now) {
+            true => Outcome::Kept,
+            false => match self.sweep_one(&note, sweep.dry_run).await {
+                // One damaged object does not keep the others from being swept.
+                Err(Error::Invalid { .. } | Error::Limit { .. }) => Outcome::Blocked,
+                Err(Error::Store(error)) if is_of_one_file(error.kind()) => Outcome::Blocked,
+                outcome => outcome?,
+            },
+        };
+        let Note { id, path, modified, .. } = note;
+        Ok(Leftover { id, path, version, complete, modified, outcome })
     }
 
     async fn sweep_one(&self, note: &Note, dry_run: bool) -> Result<Outcome> {
@@ -85,17 +117,24 @@ impl StorageRoot {
         };
         if !dry_run {
             self.refresh_sidecar(&object).await?;
-            self.remove_note(&note.path).await?;
+            self.forget_sealed(&note.path).await?;
         }
         Ok(Outcome::Finished)
     }
 
-    /// Gives up uploads that nobody finished.
+    /// Gives up uploads that nobody finished. Where the store does not tell which there are, or
+    /// not to us, a rule of the bucket has to remove them.
     async fn sweep_uploads(&self, sweep: &Sweep, now: SystemTime) -> Result<()> {
         if sweep.dry_run {
             return Ok(());
         }
-        for unfinished in self.store.unfinished("").await? {
+        let uploads = match self.store.unfinished("").await {
+            Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Denied) => {
+                return Ok(());
+            }
+            uploads => uploads?,
+        };
+        for unfinished in uploads {
             let age = unfinished.begun.and_then(|begun| now.duration_since(begun).ok());
             if age.is_some_and(|age| age >= sweep.older_than) {
                 self.store.abort(&unfinished).await?;

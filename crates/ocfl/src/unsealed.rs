@@ -12,7 +12,7 @@ use crate::version::VersionName;
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 use std::time::SystemTime;
-use store::{Body, Kind, PutOptions, join, list_all};
+use store::{Body, ErrorKind, Kind, PutOptions, SmallFile, join, list_all};
 
 /// A version whose content and inventory are written, and which is not visible yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +60,12 @@ impl Note {
 
     pub(crate) fn key(path: &str) -> String {
         join(&Note::directory(path), "note.json")
+    }
+
+    /// The note as a file of the store.
+    pub(crate) fn file(&self) -> SmallFile {
+        let content = format!("{:#}\n", self.write());
+        SmallFile { key: Note::key(&self.path), content: content.into() }
     }
 
     fn write(&self) -> Value {
@@ -110,6 +116,27 @@ impl Note {
     }
 }
 
+/// What is found where unfinished work leaves its traces.
+pub(crate) enum Found {
+    Note(Note),
+    /// Something that should be a note.
+    Unreadable {
+        key: String,
+        modified: Option<SystemTime>,
+    },
+    /// Files aside without a note: the crash came before it was there.
+    Orphan {
+        directory: String,
+        modified: Option<SystemTime>,
+    },
+}
+
+/// Whether an error is about one file, and not about the store.
+pub(crate) fn is_of_one_file(kind: ErrorKind) -> bool {
+    use ErrorKind::{Cold, Corrupt, Denied, InvalidKey, NotPlain};
+    matches!(kind, Corrupt | Denied | NotPlain | Cold | InvalidKey)
+}
+
 /// Where the parts of an unsealed version are while it waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Waiting {
@@ -131,52 +158,73 @@ impl StorageRoot {
     }
 
     pub(crate) async fn put_note(&self, note: &Note) -> Result<()> {
-        let content = format!("{:#}\n", note.write());
-        let key = Note::key(&note.path);
+        let SmallFile { key, content } = note.file();
         self.store.put(&key, Body::from_bytes(content), &PutOptions::default()).await?;
         Ok(())
     }
 
     pub(crate) async fn note(&self, path: &str) -> Result<Option<Note>> {
         let key = Note::key(path);
-        let Some(meta) = fetch::found(self.store.head(&key).await)? else { return Ok(None) };
-        let content = match fetch::small(&self.store, &key, &self.limits).await? {
+        let (content, modified) = fetch::small_and_age(&self.store, &key, &self.limits).await?;
+        let content = match content {
             Small::Missing => return Ok(None),
             Small::TooLarge => Default::default(),
             Small::Whole(content) => content,
         };
         let note = Note::read(&content).filter(|note| note.path == path);
         match note {
-            Some(note) => Ok(Some(Note { modified: meta.modified, ..note })),
+            Some(note) => Ok(Some(Note { modified, ..note })),
             None => Err(Error::BadNote(key)),
         }
     }
 
-    /// Forgets work that is done, and everything that still lies aside.
+    /// Forgets work that is done, and everything that still lies aside. Should any of it be there
+    /// again after a crash, a sweep finds it.
     pub(crate) async fn remove_note(&self, path: &str) -> Result<()> {
         if self.store.capabilities().rename {
-            self.store.delete_all(&join(&Note::directory(path), "object")).await?;
-            self.store.delete_all(&join(&Note::directory(path), "removed")).await?;
+            self.store.forget(&join(&Note::directory(path), "object")).await?;
+            self.store.forget(&join(&Note::directory(path), "removed")).await?;
         }
-        Ok(self.store.delete(&Note::key(path)).await?)
+        Ok(self.store.forget(&Note::key(path)).await?)
     }
 
-    /// The notes about all unfinished work.
-    pub(crate) async fn notes(&self) -> Result<Vec<Note>> {
-        let mut notes = Vec::new();
+    /// Everything that unfinished work has left.
+    pub(crate) async fn found(&self) -> Result<Vec<Found>> {
+        let mut found = Vec::new();
         let mut entries = list_all(self.store.clone(), UNSEALED, false);
         while let Some(entry) = entries.try_next().await? {
             if entry.kind != Kind::Directory || entry.key == StorageRoot::TEMPORARIES {
                 continue;
             }
             let key = join(&entry.key, "note.json");
-            let content = fetch::small(&self.store, &key, &self.limits).await?;
-            let Small::Whole(content) = content else { continue };
-            let Some(note) = Note::read(&content) else { return Err(Error::BadNote(key)) };
-            let meta = fetch::found(self.store.head(&key).await)?;
-            notes.push(Note { modified: meta.and_then(|meta| meta.modified), ..note });
+            let note = fetch::small_and_age(&self.store, &key, &self.limits).await;
+            found.push(match note {
+                Ok((Small::Missing, _)) => match self.newest(&entry.key).await? {
+                    Some(modified) => Found::Orphan { directory: entry.key, modified },
+                    None => continue,
+                },
+                Ok((Small::Whole(content), modified)) => match Note::read(&content) {
+                    Some(note) => Found::Note(Note { modified, ..note }),
+                    None => Found::Unreadable { key, modified },
+                },
+                Ok((Small::TooLarge, modified)) => Found::Unreadable { key, modified },
+                Err(Error::Store(error)) if is_of_one_file(error.kind()) => {
+                    Found::Unreadable { key, modified: None }
+                }
+                Err(error) => return Err(error),
+            });
         }
-        Ok(notes)
+        Ok(found)
+    }
+
+    /// When the newest file below a prefix was written; `None` if there is none.
+    async fn newest(&self, prefix: &str) -> Result<Option<Option<SystemTime>>> {
+        let mut newest = None;
+        let mut entries = list_all(self.store.clone(), prefix, true);
+        while let Some(entry) = entries.try_next().await? {
+            newest = newest.max(Some(entry.modified));
+        }
+        Ok(newest)
     }
 
     /// The version of an object that is written and not sealed, if there is one.

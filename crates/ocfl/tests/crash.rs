@@ -9,7 +9,7 @@ use support::{about, findings, seen};
 
 const ID: &str = "urn:example:crash";
 
-/// The kinds of stores there are: those that can rename, and those that cannot.
+/// The kinds of stores there are: those that can exchange and rename, and those that cannot.
 fn stores(directory: &std::path::Path) -> Vec<Arc<dyn Store>> {
     let without_conditions = MemoryStore::like_s3();
     let capabilities = store::Capabilities {
@@ -17,11 +17,14 @@ fn stores(directory: &std::path::Path) -> Vec<Arc<dyn Store>> {
         put_if_match: false,
         ..without_conditions.capabilities()
     };
+    let without_exchange =
+        store::Capabilities { exchange: false, ..MemoryStore::new().capabilities() };
     vec![
         support::local(directory),
         Arc::new(MemoryStore::new()),
         Arc::new(MemoryStore::like_s3()),
         Arc::new(without_conditions.with_capabilities(capabilities)),
+        Arc::new(MemoryStore::new().with_capabilities(without_exchange)),
     ]
 }
 
@@ -94,11 +97,30 @@ async fn kill_everywhere(kind: usize, work: Work) {
             invalid += u64::from(was_invalid && next == Next::Sweep);
         }
     }
-    if kind < 2 {
+    match (kind, work) {
+        // Where directories can be exchanged, no validator ever minds anything.
+        (0 | 1, _) => assert_eq!(invalid, 0, "{work:?}"),
         // Between the rename of the version and the root inventory, and between that and its
         // sidecar: two moments, within sealing. A new object has not even these.
-        let moments = if work == Work::Second { 2 } else { 0 };
-        assert_eq!(invalid, moments, "{work:?}");
+        (4, Work::Second) => assert_eq!(invalid, 2),
+        (4, _) => assert_eq!(invalid, 0, "{work:?}"),
+        _ => {}
+    }
+}
+
+/// The same on a real S3 server, each time with one of the things that may be done afterwards.
+async fn kill_everywhere_on_s3(work: Work) {
+    let directory = support::scratch();
+    let server = support::s3::Server::start(directory.path()).await;
+    // A bucket for each, because this server looks through a whole bucket to list a prefix of it.
+    let fresh = async |name: String| {
+        std::fs::create_dir(directory.path().join(&name)).expect("a bucket");
+        server.store(&name, "root").await
+    };
+    let (count, after) = whole(fresh("whole".to_owned()).await, work).await;
+    assert!(count > 3);
+    for (n, next) in (0..count).zip([Next::Sweep, Next::Discard, Next::Adopt].iter().cycle()) {
+        kill_after(n, fresh(format!("bucket{n}")).await, work, &after, *next).await;
     }
 }
 
@@ -164,6 +186,21 @@ async fn sweep_and_check(root: &StorageRoot, work: Work, allowed: &[&Option<Vec<
     assert_eq!(report.objects, u64::from(now.is_some()));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_in_a_first_version_on_s3() {
+    kill_everywhere_on_s3(Work::First).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_in_a_second_version_on_s3() {
+    kill_everywhere_on_s3(Work::Second).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_in_a_purge_on_s3() {
+    kill_everywhere_on_s3(Work::Purge).await;
+}
+
 macro_rules! killed {
     ($($name:ident $kind:literal $work:ident,)*) => {$(
         #[tokio::test(flavor = "multi_thread")]
@@ -180,6 +217,9 @@ killed! {
     killed_in_a_first_version_where_renames_are_possible 1 First,
     killed_in_a_second_version_where_renames_are_possible 1 Second,
     killed_in_a_purge_where_renames_are_possible 1 Purge,
+    killed_in_a_first_version_where_nothing_can_be_exchanged 4 First,
+    killed_in_a_second_version_where_nothing_can_be_exchanged 4 Second,
+    killed_in_a_purge_where_nothing_can_be_exchanged 4 Purge,
     killed_in_a_first_version_on_an_object_store 2 First,
     killed_in_a_second_version_on_an_object_store 2 Second,
     killed_in_a_purge_on_an_object_store 2 Purge,

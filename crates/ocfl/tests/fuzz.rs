@@ -31,7 +31,7 @@ fn good_inventory() -> String {
 fn hostile() -> Vec<Vec<u8>> {
     let good = good_inventory();
     let digest = "a".repeat(128);
-    let many_versions: String = (1..200_000).map(|n| format!("\"v{n}\":{{}},")).collect();
+    let many_versions: String = (1..=1_000_000).map(|n| format!("\"v{n}\":{{}},")).collect();
     let mut cases: Vec<Vec<u8>> = [
         good.replace("\"head\"", "\"id\""),
         good.replace("\"v2\": {", "\"v1\": {"),

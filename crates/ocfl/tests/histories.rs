@@ -9,7 +9,7 @@ use ocfl::{Algorithm, DraftOptions, FlatOmitPrefix, Layout, Spec, Start, Storage
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use store::{MemoryStore, Store};
+use store::{Body, FaultStore, MemoryStore, Store};
 use support::{Files, Random, about, findings, seen};
 
 /// Paths that collide, nest, need escapes in JSON, or cannot be names of files everywhere.
@@ -204,6 +204,39 @@ async fn the_same_on_s3() {
     // A delete leaves directories behind in this server's files, which S3 does not have.
     prune(&bucket);
     judge(&objects);
+}
+
+/// A second version, killed after every operation of its writing and sealing: others find the
+/// object valid each time, before as after.
+#[tokio::test(flavor = "multi_thread")]
+async fn valid_to_others_at_every_moment_of_a_write() {
+    let directory = support::scratch();
+    let id = "urn:example:moments";
+    let mut objects = Vec::new();
+    for n in 0.. {
+        let path = directory.path().join(n.to_string());
+        let store = support::local(&path);
+        let root = StorageRoot::init(store.clone(), Spec::V1_1, Layout::default());
+        let root = root.await.expect("a root");
+        two_versions(&root, id, 1).await.expect("a first version");
+        root.add_log(id, "first.log", "a log".into()).await.expect("a log");
+        let dying = Arc::new(FaultStore::stopping_after(store, n));
+        let through = StorageRoot::open(dying).await.expect("a root");
+        let ended = two_versions(&through, id, 2).await;
+        objects.push(path.join(root.object_path(id).expect("a path")));
+        if ended.is_ok() {
+            break;
+        }
+    }
+    assert!(objects.len() > 10);
+    judge(&objects);
+}
+
+async fn two_versions(root: &StorageRoot, id: &str, number: u64) -> ocfl::Result<()> {
+    let draft = root.begin(id, about("a version"), &DraftOptions::default()).await?;
+    draft.put("same", "same".into()).await?;
+    draft.put("dir/other", Body::from_bytes(format!("version {number}"))).await?;
+    root.seal(&draft.write().await?).await
 }
 
 /// Removes empty directories, the innermost first.

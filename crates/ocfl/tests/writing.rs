@@ -172,7 +172,9 @@ async fn logs_purge_and_young_leftovers() {
         assert!(root.add_log(ID, "2026-01-01.premis.xml", "again".into()).await.is_err());
         assert!(matches!(root.add_log(ID, "../x", "x".into()).await, Err(Error::BadLogName(_))));
         assert!(findings(&root, ID).await.is_empty());
-        drop(root.begin(ID, about("2"), &DraftOptions::default()).await.expect("a draft"));
+        let draft = root.begin(ID, about("2"), &DraftOptions::default()).await.expect("a draft");
+        draft.put("b", "2".into()).await.expect("a put");
+        drop(draft);
         let young = Sweep { older_than: Duration::from_secs(3600), dry_run: false };
         assert_eq!(root.sweep(&young).await.expect("a sweep")[0].outcome, ocfl::Outcome::Kept);
         root.purge(ID).await.expect("a purge");
@@ -185,6 +187,104 @@ async fn logs_purge_and_young_leftovers() {
             keys.push(entry.key);
         }
         assert_eq!(keys.len(), 3, "a root with nothing in it: {keys:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_sweep_cannot_read_it_tells_and_goes_on() {
+    for store in stores() {
+        let root = root(store.clone()).await;
+        let options = DraftOptions::default();
+        for id in ["urn:x:1", "urn:x:2", "urn:x:3"] {
+            let draft = root.begin(id, about("1"), &options).await.expect("a draft");
+            draft.put("a", "1".into()).await.expect("a put");
+        }
+        let mut notes = Vec::new();
+        let mut entries = store::list_all(store.clone(), "extensions/unsealed-versions", true);
+        while let Some(entry) =
+            futures_util::TryStreamExt::try_next(&mut entries).await.expect("a listing")
+        {
+            notes.extend(entry.key.ends_with("/note.json").then_some(entry.key));
+        }
+        let [torn, other, _] = &notes[..] else { panic!("three notes: {notes:?}") };
+        let put = store::PutOptions::default();
+        store.put(torn, "{\"id\": ".into(), &put).await.expect("a put");
+        if store.capabilities().rename {
+            // A crash before the note: its files are found without it.
+            store.delete(other).await.expect("a delete");
+        }
+        let swept = root.sweep(&Sweep::default()).await.expect("a sweep");
+        assert_eq!(swept.len(), 3);
+        let blocked = swept.iter().find(|left| left.outcome == ocfl::Outcome::Blocked);
+        assert_eq!(blocked.expect("the torn one").path, *torn);
+        let swept = root.sweep(&Sweep::default()).await.expect("a sweep");
+        assert_eq!(swept.len(), 1, "only the torn note is left: {swept:?}");
+    }
+}
+
+/// A caller whose batch failed may try it again, or go on without it.
+#[tokio::test]
+async fn a_batch_that_failed_is_not_in_the_version() {
+    for again in [true, false] {
+        for store in [MemoryStore::new(), MemoryStore::like_s3()] {
+            // Room for two files of the batch and all the rest, but not for the batch.
+            let store = Arc::new(store.with_capacity(18_000));
+            let root = root(store.clone()).await;
+            let options = DraftOptions::default();
+            let draft = root.begin(ID, about("1"), &options).await.expect("a draft");
+            draft.put("first", "first".into()).await.expect("a put");
+            let file = |n: u8, size| (format!("f{n}"), bytes::Bytes::from(vec![n; size]));
+            let batch = vec![file(1, 1_000), file(2, 9_000), file(3, 9_000)];
+            draft.put_batch(batch).await.expect_err("it is full");
+            let bad = vec![file(1, 1_000), ("../x".to_owned(), bytes::Bytes::new())];
+            draft.put_batch(bad).await.expect_err("a bad path");
+            if again {
+                draft.put_batch(vec![file(1, 1_000)]).await.expect("there is room for one");
+            }
+            root.seal(&draft.write().await.expect("an inventory")).await.expect("a seal");
+            let found = findings(&root, ID).await;
+            assert!(found.is_empty(), "{:?}", found.errors().collect::<Vec<_>>());
+            let files = seen(&root, ID).await.expect("an object").remove(0);
+            assert_eq!(files.len(), if again { 2 } else { 1 });
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_added_while_a_version_waits_is_kept() {
+    let directory = support::scratch();
+    for store in [support::local(directory.path()), stores()[0].clone(), stores()[1].clone()] {
+        let root = root(store).await;
+        version(&root, &[("a", "1")]).await;
+        let draft = root.begin(ID, about("2"), &DraftOptions::default()).await.expect("a draft");
+        draft.put("a", "2".into()).await.expect("a put");
+        let unsealed = draft.write().await.expect("an inventory");
+        root.add_log(ID, "meanwhile.log", "a log".into()).await.expect("a log");
+        root.seal(&unsealed).await.expect("a seal");
+        let key = format!("{}/logs/meanwhile.log", root.object_path(ID).expect("a path"));
+        root.store().head(&key).await.expect("the log");
+        assert!(findings(&root, ID).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_directory_that_no_inventory_names_is_not_taken_over() {
+    for store in stores() {
+        let root = root(store.clone()).await;
+        version(&root, &[("a", "1")]).await;
+        let draft = root.begin(ID, about("2"), &DraftOptions::default()).await.expect("a draft");
+        draft.put("a", "2".into()).await.expect("a put");
+        let unsealed = draft.write().await.expect("an inventory");
+        if !store.capabilities().rename {
+            continue; // There the version itself is that directory.
+        }
+        let stray = format!("{}/v2/content/stray", root.object_path(ID).expect("a path"));
+        store.put(&stray, "x".into(), &store::PutOptions::default()).await.expect("a put");
+        assert!(matches!(root.seal(&unsealed).await, Err(Error::Conflict { .. })));
+        assert_eq!(seen(&root, ID).await.expect("an object").len(), 1);
+        store.delete(&stray).await.expect("a delete");
+        root.seal(&unsealed).await.expect("a seal");
+        assert!(findings(&root, ID).await.is_empty());
     }
 }
 

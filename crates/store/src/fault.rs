@@ -23,8 +23,8 @@ impl OperationCount {
 /// Passes on the first `n` changes to another store, then fails everything, reads included, as if
 /// the process had been killed there.
 ///
-/// Each file of a batch and each object of a `delete_all` counts as one change, so that they are
-/// cut in the middle too.
+/// Each file of a batch and each object of a `delete_all`, `forget` or `link_all` counts as one
+/// change, so that they are cut in the middle too.
 #[derive(Debug)]
 pub struct FaultStore {
     inner: Arc<dyn Store>,
@@ -57,6 +57,22 @@ impl FaultStore {
         if number > self.stop_after { Err(self.dead()) } else { Ok(()) }
     }
 
+    /// The files of a batch that are put before death comes.
+    fn survivors(&self, files: Vec<SmallFile>) -> (Vec<SmallFile>, Result<()>) {
+        let mut survived = Vec::new();
+        for file in files {
+            if let Err(death) = self.change() {
+                return (survived, Err(death));
+            }
+            survived.push(file);
+        }
+        (survived, Ok(()))
+    }
+
+    async fn keys_below(&self, prefix: &str) -> Result<Vec<String>> {
+        list_all(self.inner.clone(), prefix, true).map_ok(|entry| entry.key).try_collect().await
+    }
+
     fn dead(&self) -> Error {
         let detail = format!("stopped after {} changes", self.stop_after);
         Error::new(ErrorKind::Permanent, "", detail).in_store(self.url())
@@ -79,16 +95,13 @@ impl Store for FaultStore {
     }
 
     async fn put_batch(&self, files: Vec<SmallFile>) -> Result<()> {
-        let mut survived = Vec::new();
-        let mut death = Ok(());
-        for file in files {
-            death = self.change();
-            if death.is_err() {
-                break;
-            }
-            survived.push(file);
-        }
+        let (survived, death) = self.survivors(files);
         self.inner.put_batch(survived).await.and(death)
+    }
+
+    async fn put_batch_lazily(&self, files: Vec<SmallFile>) -> Result<()> {
+        let (survived, death) = self.survivors(files);
+        self.inner.put_batch_lazily(survived).await.and(death)
     }
 
     async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object> {
@@ -118,10 +131,7 @@ impl Store for FaultStore {
 
     async fn delete_all(&self, prefix: &str) -> Result<u64> {
         self.alive()?;
-        let keys: Vec<String> = list_all(self.inner.clone(), prefix, true)
-            .map_ok(|entry| entry.key)
-            .try_collect()
-            .await?;
+        let keys = self.keys_below(prefix).await?;
         for key in &keys {
             self.change()?;
             self.inner.delete(key).await?;
@@ -135,6 +145,33 @@ impl Store for FaultStore {
     async fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.change()?;
         self.inner.rename(from, to).await
+    }
+
+    async fn link_all(&self, from: &str, to: &str) -> Result<u64> {
+        self.alive()?;
+        let keys = self.keys_below(from).await?;
+        let mut linked = 0;
+        for key in &keys {
+            self.change()?;
+            let end = key.strip_prefix(from).unwrap_or_default();
+            linked += self.inner.link_all(key, &format!("{to}{end}")).await?;
+        }
+        Ok(linked)
+    }
+
+    async fn exchange(&self, one: &str, other: &str) -> Result<()> {
+        self.change()?;
+        self.inner.exchange(one, other).await
+    }
+
+    async fn forget(&self, prefix: &str) -> Result<()> {
+        self.alive()?;
+        let keys = self.keys_below(prefix).await?;
+        for key in keys.iter().map(String::as_str).chain([prefix]) {
+            self.change()?;
+            self.inner.forget(key).await?;
+        }
+        Ok(())
     }
 
     async fn thaw(&self, key: &str, thaw: &Thaw) -> Result<Availability> {

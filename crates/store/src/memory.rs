@@ -34,6 +34,14 @@ struct Objects {
     puts: u64,
 }
 
+impl Objects {
+    fn at_or_below(&self, prefix: &str) -> Vec<(String, Kept)> {
+        let kept = self.by_key.iter();
+        let kept = kept.filter(|(key, _)| *key == prefix || is_below(key, prefix));
+        kept.map(|(key, kept)| (key.clone(), kept.clone())).collect()
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Kept {
     content: Bytes,
@@ -52,6 +60,7 @@ impl MemoryStore {
         MemoryStore {
             capabilities: Capabilities {
                 rename: true,
+                exchange: true,
                 put_if_absent: true,
                 put_if_match: true,
                 digests: true,
@@ -69,6 +78,7 @@ impl MemoryStore {
         let capabilities = MemoryStore::new().capabilities;
         MemoryStore::new().with_capabilities(Capabilities {
             rename: false,
+            exchange: false,
             free_space: false,
             batch: false,
             ..capabilities
@@ -300,19 +310,49 @@ impl Store for MemoryStore {
         if objects.by_key.keys().any(taken) {
             return Err(self.error(ErrorKind::PreconditionFailed, to, "there is something"));
         }
-        let moves: Vec<String> = objects
-            .by_key
-            .keys()
-            .filter(|key| *key == from || is_below(key, from))
-            .cloned()
-            .collect();
+        let moves = objects.at_or_below(from);
         if moves.is_empty() {
             return Err(self.not_found(from));
         }
-        for key in moves {
-            if let Some(kept) = objects.by_key.remove(&key) {
-                objects.by_key.insert(format!("{to}{}", &key[from.len()..]), kept);
+        for (key, kept) in moves {
+            objects.by_key.remove(&key);
+            objects.by_key.insert(format!("{to}{}", &key[from.len()..]), kept);
+        }
+        Ok(())
+    }
+
+    async fn link_all(&self, from: &str, to: &str) -> Result<u64> {
+        check_key(from).and(check_key(to)).map_err(|error| error.in_store(self.url()))?;
+        if !self.capabilities.exchange {
+            return Err(self.error(ErrorKind::Unsupported, from, "no second keys"));
+        }
+        let mut objects = self.lock();
+        let before = objects.by_key.len();
+        for (key, kept) in objects.at_or_below(from) {
+            objects.by_key.entry(format!("{to}{}", &key[from.len()..])).or_insert(kept);
+        }
+        Ok((objects.by_key.len() - before) as u64)
+    }
+
+    async fn exchange(&self, one: &str, other: &str) -> Result<()> {
+        check_key(one).and(check_key(other)).map_err(|error| error.in_store(self.url()))?;
+        if !self.capabilities.exchange {
+            return Err(self.error(ErrorKind::Unsupported, one, "no exchange"));
+        }
+        let mut objects = self.lock();
+        let (ones, others) = (objects.at_or_below(one), objects.at_or_below(other));
+        for (kept, missing) in [(&ones, one), (&others, other)] {
+            if kept.is_empty() {
+                return Err(self.not_found(missing));
             }
+        }
+        for (key, _) in ones.iter().chain(&others) {
+            objects.by_key.remove(key);
+        }
+        for (from, to, kept) in [(one, other, ones), (other, one, others)] {
+            let moved = kept.into_iter();
+            let moved = moved.map(|(key, kept)| (format!("{to}{}", &key[from.len()..]), kept));
+            objects.by_key.extend(moved);
         }
         Ok(())
     }

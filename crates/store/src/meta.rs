@@ -148,6 +148,9 @@ pub enum Kind {
 pub struct Capabilities {
     /// `rename` moves a file or everything below a prefix in one step.
     pub rename: bool,
+    /// `link_all` and `exchange` replace a whole directory in one step. In a local directory the
+    /// file system decides; where it cannot, they fail with `ErrorKind::Unsupported`.
+    pub exchange: bool,
     /// `Condition::IfAbsent` is kept, even between processes.
     pub put_if_absent: bool,
     /// `Condition::IfMatch` is kept, even between processes.

@@ -74,6 +74,15 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// be there, but each that is there is whole.
     async fn put_batch(&self, files: Vec<SmallFile>) -> Result<()>;
 
+    /// Puts many small files whose keys need not be durable yet: when the machine fails, any of
+    /// them may be missing, but each that is there is whole. The next [`put_batch`] of two or more
+    /// files makes them durable with its own.
+    ///
+    /// [`put_batch`]: Store::put_batch
+    async fn put_batch_lazily(&self, files: Vec<SmallFile>) -> Result<()> {
+        self.put_batch(files).await
+    }
+
     /// The content of an object, or a range of it. The end of the range is cut at the object's
     /// end. Where the store keeps a digest, the stream of a whole object ends with
     /// [`ErrorKind::Corrupt`] if the bytes do not have it.
@@ -104,6 +113,33 @@ pub trait Store: Debug + Send + Sync + 'static {
         let _ = to;
         let detail = "this store cannot rename in one step";
         Err(Error::new(ErrorKind::Unsupported, from, detail).in_store(self.url()))
+    }
+
+    /// Gives every object below `from` a second key below `to`, without copying its content, and
+    /// makes the new keys durable; returns how many. `from` may be a single object. What is there
+    /// with one of the new keys already stays, so that doing it again completes it. Not in one
+    /// step: when it fails, some new keys may be there. In stores without
+    /// [`Capabilities::exchange`] this fails with [`ErrorKind::Unsupported`].
+    async fn link_all(&self, from: &str, to: &str) -> Result<u64> {
+        let _ = to;
+        let detail = "this store cannot give an object a second key";
+        Err(Error::new(ErrorKind::Unsupported, from, detail).in_store(self.url()))
+    }
+
+    /// Exchanges what lies below two prefixes in one step: whoever reads sees all of the one or
+    /// all of the other. In stores without [`Capabilities::exchange`] this fails with
+    /// [`ErrorKind::Unsupported`].
+    async fn exchange(&self, one: &str, other: &str) -> Result<()> {
+        let _ = other;
+        let detail = "this store cannot exchange two directories";
+        Err(Error::new(ErrorKind::Unsupported, one, detail).in_store(self.url()))
+    }
+
+    /// Deletes an object, or everything below a prefix, without waiting until that is durable:
+    /// when the machine fails, some of it may be there again.
+    async fn forget(&self, prefix: &str) -> Result<()> {
+        self.delete_all(prefix).await?;
+        self.delete(prefix).await
     }
 
     /// Asks for a cold object to be made readable. Asking again is no error; the answer says how

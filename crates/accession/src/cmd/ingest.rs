@@ -94,12 +94,11 @@ async fn show_progress(site: Arc<Site>, ids: Vec<i64>) {
     loop {
         let wanted = ids.clone();
         let seen = site.db.read(move |tx| look(tx, &wanted)).await;
-        if let Ok((total, done, failed, jobs)) = seen {
+        if let Ok(Seen { total, done, failed, jobs, waiting }) = seen {
             all.set_length(total);
             all.set_position(done);
-            if failed > 0 {
-                all.set_message(format!("{failed} failed"));
-            }
+            let failed = if failed > 0 { format!("{failed} failed") } else { String::new() };
+            all.set_message(waiting.map_or(failed, |why| crate::output::printable(&why)));
             lines.retain(|id, bar| {
                 let still = jobs.iter().any(|j| j.id == *id);
                 if !still {
@@ -127,9 +126,21 @@ fn line(job: &JobView) -> String {
     format!("{name:40} {:12} {progress}", job.stage)
 }
 
-fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> queue::Result<(u64, u64, u64, Vec<JobView>)> {
+/// What the bars show.
+#[derive(Default)]
+struct Seen {
+    total: u64,
+    done: u64,
+    failed: u64,
+    jobs: Vec<JobView>,
+    /// Why nothing is running.
+    waiting: Option<String>,
+}
+
+fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> queue::Result<Seen> {
     let catalog = queue::Catalog::load(tx)?;
-    let (mut total, mut done, mut failed, mut jobs) = (0, 0, 0, Vec::new());
+    let Seen { mut total, mut done, mut failed, mut jobs, .. } = Seen::default();
+    let mut open = None;
     for id in ids {
         let batch = batch::load(tx, *id)?;
         total += u64::try_from(batch.total).unwrap_or(0);
@@ -143,7 +154,20 @@ fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> queue::Result<(u64, u64, u64, Vec<J
                 ..ListFilter::default()
             };
             jobs.extend(view::list(tx, &catalog, &filter)?);
+            open = Some(*id);
         }
     }
-    Ok((total, done, failed, jobs))
+    let mut waiting = None;
+    if let (true, Some(batch)) = (jobs.is_empty(), open) {
+        let filter = ListFilter {
+            status: Some(Status::Queued),
+            batch: Some(batch),
+            limit: 1,
+            ..ListFilter::default()
+        };
+        if let Some(job) = view::list(tx, &catalog, &filter)?.first() {
+            waiting = Some(view::why(tx, tx.now(), &catalog, job.id)?);
+        }
+    }
+    Ok(Seen { total, done, failed, jobs, waiting })
 }

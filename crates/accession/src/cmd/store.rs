@@ -141,6 +141,7 @@ fn of_capabilities(store: &dyn Store) -> Vec<Supported> {
     };
     vec![
         row("rename", can.rename, "a file or directory is moved in one step"),
+        row("exchange", can.exchange, "a whole directory is replaced in one step"),
         row("put-if-absent", can.put_if_absent, "two writers cannot both create an object"),
         row("put-if-match", can.put_if_match, "a writer cannot replace what it has not seen"),
         row("checksums-kept", can.digests, "the SHA-256 can be had without reading"),

@@ -43,6 +43,7 @@ async fn expand(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Ou
         db: site.db.clone(),
         batch: id,
         collection,
+        submitter: batch.submitter.clone(),
         deposit,
         payloads: site.settings.payloads.clone(),
         context: context.clone(),
@@ -60,6 +61,7 @@ struct Expander {
     db: Db,
     batch: i64,
     collection: String,
+    submitter: String,
     deposit: Deposit,
     payloads: std::path::PathBuf,
     context: Context,
@@ -85,6 +87,7 @@ impl Expander {
             mode: options.mode,
             update: options.update,
             metadata: options.metadata.clone(),
+            submitter: self.submitter.clone(),
             line: None,
         };
         self.fill(vec![entry(1, &item, &self.collection)?])?;
@@ -100,6 +103,7 @@ impl Expander {
             mode: options.mode,
             update: options.update,
             metadata: options.metadata.clone(),
+            submitter: self.submitter.clone(),
         };
         let mut portion = Vec::with_capacity(PORTION);
         let mut number = 0;
@@ -137,6 +141,7 @@ impl Expander {
                 mode: options.mode,
                 update: options.update,
                 metadata: options.metadata.clone(),
+                submitter: self.submitter.clone(),
                 line: None,
             };
             number = 1;

@@ -44,6 +44,7 @@ pub struct Common {
     pub mode: Mode,
     pub update: Option<Update>,
     pub metadata: Metadata,
+    pub submitter: String,
 }
 
 /// The job of a row; `None` for a row without a source.
@@ -73,6 +74,7 @@ pub fn item_of(row: &Row<'_>, kind: Kind, common: &Common) -> Option<Item> {
         mode: common.mode,
         update: common.update,
         metadata: common.metadata.clone().or(said),
+        submitter: common.submitter.clone(),
         line: Some(row.place.line),
     })
 }

@@ -4,7 +4,7 @@ use super::{Metadata, dc_element, text_of};
 use crate::xml;
 use crate::{Error, Result};
 use quick_xml::NsReader;
-use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
 
 const ELEMENTS_NAMESPACE: &str = "http://purl.org/dc/elements/1.1/";
@@ -47,7 +47,7 @@ pub fn parse_dc_xml(bytes: &[u8]) -> Result<Metadata> {
             Event::Text(piece) => push(&mut open, &piece.xml10_content()),
             Event::CData(piece) => push(&mut open, &piece.xml10_content()),
             Event::GeneralRef(reference) => {
-                let character = resolve(&reference)?;
+                let character = xml::resolve(&reference).map_err(wrong)?;
                 push(&mut open, character.encode_utf8(&mut [0; 4]));
             }
             Event::DocType(_) => {
@@ -79,25 +79,6 @@ fn element_of(reader: &NsReader<&[u8]>, start: &BytesStart<'_>) -> Option<&'stat
         ResolveResult::Unbound => false,
     };
     dc_element(local.as_ref()).filter(|_| ours)
-}
-
-fn resolve(reference: &BytesRef<'_>) -> Result<char> {
-    match reference.resolve_char_ref() {
-        Ok(Some(character)) => return Ok(character),
-        Ok(None) => {}
-        Err(error) => return Err(wrong(error.to_string())),
-    }
-    match &**reference {
-        "amp" => Ok('&'),
-        "lt" => Ok('<'),
-        "gt" => Ok('>'),
-        "quot" => Ok('"'),
-        "apos" => Ok('\''),
-        other => {
-            let name: String = other.chars().take(40).collect();
-            Err(wrong(format!("the entity {name:?} is not one of XML's own; write it out")))
-        }
-    }
 }
 
 fn wrong(why: String) -> Error {

@@ -1,6 +1,11 @@
 -- The archive: who deposits what, what is on its way in, and what is kept.
 -- Integers are ids, microseconds or small codes; JSON is text. See src/codes.rs for the codes.
 
+-- What tells this installation's jobs from those of others.
+create table installation (
+  id text primary key
+) without rowid;
+
 create table collections (
   name text primary key,
   profile text not null,            -- JSON
@@ -149,6 +154,7 @@ create table copies (
   primary key (object, store)
 ) without rowid;
 create index copies_due on copies (fixity_due);
+create index copies_key on copies (store, key);
 
 create table events (
   id text primary key,

@@ -31,3 +31,10 @@ pub fn insert(
     )?;
     Ok(())
 }
+
+/// An event that was recorded for an object whose number is another one now.
+pub fn adopt(tx: &mut Tx<'_>, object: i64, event: &Event) -> Result<()> {
+    const ADOPT: Statement = statement!("sql/adopt_event");
+    tx.execute(&ADOPT, &db::params![&event.id, object])?;
+    Ok(())
+}

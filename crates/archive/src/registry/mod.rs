@@ -1,7 +1,10 @@
 //! What the archive keeps: objects, versions, files, copies, events.
 
 pub mod carried;
+pub mod compare;
 pub mod events;
+pub mod premis;
+pub mod rebuild;
 pub mod record;
 pub mod reports;
 pub mod resolve;

@@ -5,10 +5,10 @@ use super::{BatchReport, Head, command, cut, facts, one_line, verdict};
 
 /// No mail is longer.
 pub const MAIL_BYTES_MAX: usize = 32 << 10;
-const LINES_MAX: usize = 15;
+pub(super) const LINES_MAX: usize = 15;
 const FORMATS_MAX: usize = 10;
 /// A line that would be longer is cut; the full lists have all of it.
-const LINE_BYTES_MAX: usize = 400;
+pub(super) const LINE_BYTES_MAX: usize = 400;
 
 /// One line that says how it went.
 pub fn mail_subject(head: &Head) -> String {
@@ -82,7 +82,7 @@ fn formats(mail: &mut String, head: &Head) {
     }
 }
 
-fn shortened(text: &str, bytes_max: usize) -> String {
+pub(super) fn shortened(text: &str, bytes_max: usize) -> String {
     let line = one_line(text);
     if line.len() <= bytes_max {
         return line;

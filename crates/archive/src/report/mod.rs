@@ -9,11 +9,13 @@ mod csv;
 mod html;
 mod json;
 mod mail;
+mod reviews;
 #[cfg(test)]
 mod tests;
 mod text;
 
 pub use mail::{MAIL_BYTES_MAX, mail_subject, mail_text};
+pub use reviews::{ReviewLine, reviews_subject, reviews_text};
 
 use db::Micros;
 use serde::{Deserialize, Serialize};

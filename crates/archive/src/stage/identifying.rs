@@ -3,8 +3,9 @@
 
 use super::Run;
 use crate::error::{Error, Result};
-use crate::event::{self, Event, kind};
+use crate::event::{self, Event};
 use crate::ingest;
+use crate::premis::EventType;
 use db::{Statement, Tx, statement};
 use queue::Outcome;
 
@@ -18,10 +19,11 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
         .map(|(puid, files, bytes)| (puid.unwrap_or_else(|| "unknown".into()), (files, bytes)))
         .collect();
     let ingest = run.ingest.clone();
+    let here = run.site.installation.clone();
     let signatures = run.site.identifier.set().origin().name.clone();
     run.context.record(move |tx| {
         ingest::save(tx, &ingest)?;
-        let event = Event::of(id, kind::FORMAT_IDENTIFICATION, "", tx.now())
+        let event = Event::of(&here, id, EventType::FormatIdentification, "", tx.now())
             .detail(format!("PRONOM signatures {signatures}"))
             .note(format!("{known} of {all} files identified"));
         event::keep(tx, id, &event)

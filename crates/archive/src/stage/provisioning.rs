@@ -46,8 +46,8 @@ impl Space {
     pub fn of(work: &WorkSpace) -> Result<Space> {
         std::fs::create_dir_all(&work.path).map_err(|e| unwritable(&work.path, e))?;
         let stat = rustix::fs::statvfs(&work.path).map_err(|e| unwritable(&work.path, e.into()))?;
-        // As `df` counts: what the file system keeps for itself is neither used nor to be had.
-        let used = (stat.f_blocks - stat.f_bfree.min(stat.f_blocks)) * stat.f_frsize;
+        // As `df` counts: what is kept back for the system is neither used nor to be had.
+        let used = stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize;
         let total = used + stat.f_bavail * stat.f_frsize;
         let (admit_percent, stop_percent) = (work.admit_percent, work.stop_percent);
         Ok(Space { total, used, admit_percent, stop_percent })

@@ -4,10 +4,11 @@
 use super::{Run, failpoint};
 use crate::codes::ObjectState;
 use crate::error::{Error, Result};
-use crate::event::{self, Event, kind};
+use crate::event::{self, Event};
 use crate::identifier;
 use crate::ingest;
 use crate::item::{Mode, Update, stem};
+use crate::premis::EventType;
 use crate::profile::{Identifiers, LocalIds, UpdateMode};
 use crate::registry::resolve::{self, Asked, Counts, Resolved};
 use queue::Outcome;
@@ -50,10 +51,11 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     summary.files_absent = counts.files_absent;
     let (ingest, is_new) = (run.ingest.clone(), resolved.state == ObjectState::Reserved);
     let identifier = resolved.identifier;
+    let here = run.site.installation.clone();
     run.context.record(move |tx| {
         ingest::save(tx, &ingest)?;
         if is_new {
-            let assigned = Event::of(job, kind::IDENTIFIER_ASSIGNMENT, "", tx.now());
+            let assigned = Event::of(&here, job, EventType::IdentifierAssignment, "", tx.now());
             event::keep(tx, job, &assigned.note(identifier.clone()))?;
         }
         Ok(())

@@ -58,7 +58,7 @@ pub(super) async fn begin(run: &Run<'_>, place: &Place, leftovers: Leftovers) ->
     let about = About {
         created: ocfl::rfc3339(moment(run.ingest.began_at)),
         message: Some(format!("Deposit of {}", run.name())),
-        user: Some(User { name: submitter(run), address: None }),
+        user: Some(user(run)),
     };
     let start = match update_of(run) {
         Update::Replace => Start::Empty,
@@ -88,10 +88,18 @@ pub(super) fn moment(micros: db::Micros) -> std::time::SystemTime {
     std::time::SystemTime::UNIX_EPOCH + since
 }
 
+/// OCFL wants an address that is a URI; a mail address is one.
+fn user(run: &Run<'_>) -> User {
+    let name = submitter(run);
+    let address = name.contains('@').then(|| format!("mailto:{name}"));
+    User { name, address }
+}
+
+/// Who deposited it.
 pub fn submitter(run: &Run<'_>) -> String {
-    match run.profile.owner.as_str() {
+    match run.item.submitter.as_str() {
         "" => run.ingest.collection.clone(),
-        owner => owner.to_string(),
+        name => name.to_string(),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::{Run, failpoint};
 use crate::codes::Change;
 use crate::error::{Error, Result};
-use crate::event::{self, Event, kind};
+use crate::event::{self, Event};
 use crate::ingest::{self, JobFile};
 use crate::item::Kind;
 use crate::metadata::Metadata;
@@ -12,6 +12,7 @@ use crate::package::pass::{How, Progress, Reading};
 use crate::package::survey::{self, Survey};
 use crate::package::unpack::{self, sniff, unpack};
 use crate::package::{Form, Package};
+use crate::premis::EventType;
 use crate::problem::{Problems, plural};
 use crate::profile::PayloadKind;
 use crate::reading::{Checked, Done, Reader};
@@ -324,7 +325,8 @@ async fn finish(
     if checked.problems.has_errors() {
         let failure = invalid(checked.problems, run.name());
         let text = failure.to_string();
-        run.site.db.write(move |tx| record_failure(tx, id, &text)).await?;
+        let here = run.site.installation.clone();
+        run.site.db.write(move |tx| record_failure(tx, &here, id, &text)).await?;
         return Err(failure);
     }
     let verdicts = checks::run(&run, &package, &left).await?;
@@ -345,17 +347,19 @@ async fn finish(
     let warnings = checked.problems.warnings;
     let ingest = run.ingest.clone();
     let methods = algorithms.join(", ");
+    let here = run.site.installation.clone();
     run.context.record(move |tx| {
         let now = tx.now();
         ingest::put_files(tx, id, &left)?;
         ingest::save(tx, &ingest)?;
         let mut validation =
-            Event::of(id, kind::VALIDATION, "", now).detail(what).note(counts.clone());
+            Event::of(&here, id, EventType::Validation, "", now).detail(what).note(counts.clone());
         if warnings > 0 {
             validation = validation.outcome("warning");
         }
         event::keep(tx, id, &validation)?;
-        let digests = Event::of(id, kind::DIGEST_CALCULATION, "", now).detail(methods.clone());
+        let digests = Event::of(&here, id, EventType::MessageDigestCalculation, "", now)
+            .detail(methods.clone());
         event::keep(tx, id, &digests.note(counts.clone()))?;
         verdicts.iter().try_for_each(|verdict| event::keep(tx, id, verdict))
     });
@@ -364,9 +368,9 @@ async fn finish(
 }
 
 /// A failure is an event too, whether or not there ever is an object.
-fn record_failure(tx: &mut db::Tx<'_>, job: i64, text: &str) -> Result<()> {
+fn record_failure(tx: &mut db::Tx<'_>, here: &str, job: i64, text: &str) -> Result<()> {
     let first = text.lines().next().unwrap_or(text);
-    let event = Event::of(job, kind::VALIDATION, "failure", tx.now())
+    let event = Event::of(here, job, EventType::Validation, "failure", tx.now())
         .outcome("failure")
         .note(first.to_string());
     crate::registry::events::insert(tx, None, None, Some(job), &event)

@@ -5,8 +5,9 @@
 use super::storing::{begin, digest, package, put};
 use super::{Run, failpoint};
 use crate::error::{Error, Result};
-use crate::event::{self, Event, kind};
+use crate::event::{self, Event};
 use crate::ingest::{self, JobFile, Waiting};
+use crate::premis::EventType;
 use crate::registry::carried;
 use crate::stores::{Place, store_error};
 use bagit::source::Members;
@@ -164,19 +165,28 @@ async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, u64)]) -> Result<
     let stores: Vec<(String, u64)> =
         verified.iter().map(|(place, _, files)| (place.name.clone(), *files)).collect();
     let name = run.item.name.clone();
+    let here = run.site.installation.clone();
     run.context
         .write(move |tx| {
             let now = tx.now();
             for (index, (store, files)) in stores.iter().enumerate() {
                 let note = format!("{files} files in store {store}");
                 let detail = "every new file compared by content digest";
-                let check = Event::of(id, kind::FIXITY_CHECK, store, now).detail(detail);
+                let check = Event::of(&here, id, EventType::FixityCheck, store, now).detail(detail);
                 event::keep(tx, id, &check.note(note.clone()))?;
                 if index > 0 {
-                    event::keep(tx, id, &Event::of(id, kind::REPLICATION, store, now).note(note))?;
+                    event::keep(
+                        tx,
+                        id,
+                        &Event::of(&here, id, EventType::Replication, store, now).note(note),
+                    )?;
                 }
             }
-            event::keep(tx, id, &Event::of(id, kind::INGESTION, "", now).detail(name.clone()))
+            event::keep(
+                tx,
+                id,
+                &Event::of(&here, id, EventType::Ingestion, "", now).detail(name.clone()),
+            )
         })
         .await?;
     Ok(run.site.db.read(move |tx| event::kept(tx, id)).await?)
@@ -184,5 +194,5 @@ async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, u64)]) -> Result<
 
 /// When the version was ingested, as its event says.
 pub fn ingested_at(events: &[Event]) -> db::Micros {
-    events.iter().find(|e| e.kind == kind::INGESTION).map_or(0, |e| e.at)
+    events.iter().find(|e| e.kind == EventType::Ingestion.as_str()).map_or(0, |e| e.at)
 }

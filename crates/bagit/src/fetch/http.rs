@@ -9,7 +9,7 @@ use ureq::Agent;
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::unversioned::transport::{Connector, DefaultConnector, NextTimeout};
 
 const REDIRECTS_MAX: u32 = 5;
 /// How long a server may take to be found, to answer, or to send the next bytes.
@@ -24,6 +24,16 @@ pub struct HttpFetcher {
 
 impl HttpFetcher {
     pub fn new(allow_private: bool) -> HttpFetcher {
+        let (resolver, connector) = (DefaultResolver::default(), DefaultConnector::default());
+        HttpFetcher::with_parts(allow_private, resolver, connector)
+    }
+
+    /// The resolver and the connector are parts, so that tests need no network.
+    fn with_parts(
+        allow_private: bool,
+        resolver: impl Resolver,
+        connector: impl Connector,
+    ) -> HttpFetcher {
         let config = Config::builder()
             .max_redirects(REDIRECTS_MAX)
             .max_redirects_will_error(true)
@@ -36,8 +46,8 @@ impl HttpFetcher {
             .accept_encoding("identity")
             .user_agent(concat!("bagit-rs/", env!("CARGO_PKG_VERSION")))
             .build();
-        let resolver = Guarded { inner: DefaultResolver::default(), allow_private };
-        HttpFetcher { agent: Agent::with_parts(config, DefaultConnector::default(), resolver) }
+        let resolver = Guarded { inner: resolver, allow_private };
+        HttpFetcher { agent: Agent::with_parts(config, connector, resolver) }
     }
 }
 
@@ -56,12 +66,12 @@ impl Fetcher for HttpFetcher {
 }
 
 #[derive(Debug)]
-struct Guarded {
-    inner: DefaultResolver,
+struct Guarded<R> {
+    inner: R,
     allow_private: bool,
 }
 
-impl Resolver for Guarded {
+impl<R: Resolver> Resolver for Guarded<R> {
     fn resolve(
         &self,
         uri: &Uri,
@@ -80,3 +90,7 @@ impl Resolver for Guarded {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;

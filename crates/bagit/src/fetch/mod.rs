@@ -18,9 +18,9 @@ use crate::pool::{self, lock};
 use crate::problem::{Code, Problem, Problems};
 use crate::source::open::Bag;
 use crate::text::{Line, Lines};
-use crate::validate::Options;
 use crate::validate::survey::Survey;
 use crate::validate::tags::TagFiles;
+use crate::validate::{Limits, Options};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::Read;
@@ -90,7 +90,9 @@ struct Opened {
 }
 
 fn open(bag: &Bag, observer: &dyn Observer) -> Result<Opened, Error> {
-    let options = Options::default();
+    // Only tag files are read, so it does not matter how far an archive would expand.
+    let limits = Limits { ratio_max: None, ..Limits::default() };
+    let options = Options { limits, ..Options::default() };
     let survey = Survey::take(bag, &options, Algorithms::NONE, observer, &mut Problems::new(0))?;
     let tags = TagFiles::read(bag, &survey, &mut Problems::new(0))?;
     Ok(Opened { survey, tags })

@@ -6,6 +6,7 @@ pub mod open;
 pub mod read_at;
 pub mod tar;
 pub(crate) mod tar_header;
+pub(crate) mod tar_sparse;
 pub mod zip;
 pub(crate) mod zip_format;
 
@@ -23,7 +24,7 @@ pub enum Kind {
     HardLink,
     /// A device, a pipe, a socket.
     Special,
-    /// A file in a form that is not read here: encrypted, sparse, or compressed by a rare method.
+    /// A file in a form that is not read here: encrypted, or compressed by a rare method.
     Unsupported(&'static str),
 }
 

@@ -1,7 +1,8 @@
 //! Tar archives: as a stream, and at any place of a file.
 
 use super::read_at::{ReadAt, Section};
-use super::tar_header::{BLOCK_BYTES, Block, Extended, Header};
+use super::tar_header::{self, BLOCK_BYTES, Block, Extended, Header};
+use super::tar_sparse::{self, Holes, SparseMap, SparseRecords, SparseSection};
 use super::{Kind, Member, Members, Serialization};
 use crate::error::Error;
 use crate::path::{self, PATH_BYTES_MAX};
@@ -81,13 +82,15 @@ pub(crate) struct TarReader<T> {
     /// What is left of the current member, and the padding after it.
     left: u64,
     padding: u64,
+    /// The way through the current member, when it is sparse.
+    holes: Option<Holes>,
     global: Extended,
 }
 
 impl<T: Tape> TarReader<T> {
     pub fn new(tape: T, name: impl Into<String>) -> TarReader<T> {
         let global = Extended::default();
-        TarReader { tape, name: name.into(), body_at: 0, left: 0, padding: 0, global }
+        TarReader { tape, name: name.into(), body_at: 0, left: 0, padding: 0, holes: None, global }
     }
 
     fn damaged(&self, reason: &str) -> Error {
@@ -113,7 +116,7 @@ impl<T: Tape> TarReader<T> {
             let rest = self.left + self.padding;
             self.tape.skip(rest).map_err(|e| self.failed(e))?;
             self.body_at += rest;
-            (self.left, self.padding) = (0, 0);
+            (self.left, self.padding, self.holes) = (0, 0, None);
             let Some(header) = self.header()? else { return Ok(None) };
             match header.flag {
                 b'L' => {
@@ -138,14 +141,16 @@ impl<T: Tape> TarReader<T> {
 
     fn member(&mut self, mut header: Header, extended: Extended) -> Result<Member, Error> {
         header.path = extended.path.unwrap_or(header.path);
-        let mut kind = header.kind();
-        if extended.sparse && kind == Kind::File {
-            kind =
-                Kind::Unsupported("it is a sparse member of GNU tar; write the archive without -S");
-        }
+        let kind = header.kind();
         let has_body = matches!(kind, Kind::File | Kind::Unsupported(_));
-        let size = if has_body { extended.size.unwrap_or(header.size) } else { 0 };
-        self.begin(size)?;
+        let stored = if has_body { extended.size.unwrap_or(header.size) } else { 0 };
+        let mut map = None;
+        if kind == Kind::File {
+            header.path = extended.sparse.name.clone().unwrap_or(header.path);
+            map = self.sparse_map(&mut header, extended.sparse, stored)?;
+        } else {
+            self.begin(stored)?;
+        }
         if header.path.len() > PATH_BYTES_MAX {
             return Err(self.damaged("a name is longer than 32 KiB"));
         }
@@ -153,8 +158,56 @@ impl<T: Tape> TarReader<T> {
         let mut path = path::from_bytes(&header.path);
         path.truncate(path.trim_end_matches('/').len().max(1));
         let mut locator = self.body_at.to_le_bytes().to_vec();
-        locator.extend_from_slice(&size.to_le_bytes());
+        locator.extend_from_slice(&self.left.to_le_bytes());
+        let mut size = stored;
+        if let Some(map) = map {
+            map.write(&mut locator);
+            size = map.size;
+            self.holes = Some(map.holes());
+        }
         Ok(Member { path, kind, size: Some(size), utf8, locator })
+    }
+
+    /// Begins the body of a file, after the map that a sparse one has.
+    fn sparse_map(
+        &mut self,
+        header: &mut Header,
+        records: SparseRecords,
+        stored: u64,
+    ) -> Result<Option<SparseMap>, Error> {
+        let map = if let Some(mut old) = header.sparse.take() {
+            while old.more {
+                let block = self.block()?.ok_or_else(|| self.cut_off())?;
+                old.extend(&block, tar_header::number).map_err(|e| self.damaged(e))?;
+            }
+            self.begin(stored)?;
+            SparseMap::new(old.size, old.stretches, stored)
+        } else if records.is_sparse {
+            self.begin(stored)?;
+            let stretches = match records.map_in_body {
+                true => self.map_in_body()?,
+                false => records.stretches,
+            };
+            let size = records.size.ok_or("a sparse member has no size");
+            size.and_then(|size| SparseMap::new(size, stretches, self.left))
+        } else {
+            self.begin(stored)?;
+            return Ok(None);
+        };
+        map.map(Some).map_err(|e| self.damaged(e))
+    }
+
+    fn map_in_body(&mut self) -> Result<Vec<(u64, u64)>, Error> {
+        let name = self.name.clone();
+        let bad = |reason: &'static str| Error::archive(&name, reason);
+        let next = || {
+            let mut block: Block = [0; BLOCK_BYTES];
+            match self.left < BLOCK_BYTES as u64 {
+                true => Err(self.damaged("the map of a sparse member is cut off")),
+                false => self.fill(&mut block).map(|()| block),
+            }
+        };
+        tar_sparse::read_map_in_body(next, bad)
     }
 
     fn begin(&mut self, size: u64) -> Result<(), Error> {
@@ -167,23 +220,32 @@ impl<T: Tape> TarReader<T> {
             .ok_or_else(|| self.damaged("sizes overflow"))
     }
 
-    /// Reads a header; none at the mark of the end, or where the tape ends between members.
-    fn header(&mut self) -> Result<Option<Header>, Error> {
+    fn cut_off(&self) -> Error {
+        self.failed(io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Reads a block; none where the tape ends.
+    fn block(&mut self) -> Result<Option<Block>, Error> {
         let mut block: Block = [0; BLOCK_BYTES];
         let mut filled = 0;
         while filled < BLOCK_BYTES {
             match self.tape.read(&mut block[filled..]) {
                 Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => return Err(self.failed(io::ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(self.cut_off()),
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(error)),
             }
         }
         self.body_at += BLOCK_BYTES as u64;
-        if block.iter().all(|b| *b == 0) {
+        Ok(Some(block))
+    }
+
+    /// Reads a header; none at the mark of the end, or where the tape ends between members.
+    fn header(&mut self) -> Result<Option<Header>, Error> {
+        let Some(block) = self.block()?.filter(|block| block.iter().any(|b| *b != 0)) else {
             return Ok(None);
-        }
+        };
         Header::parse(&block).map(Some).map_err(|e| self.damaged(e))
     }
 
@@ -193,23 +255,42 @@ impl<T: Tape> TarReader<T> {
         }
         self.begin(header.size)?;
         let mut data = vec![0; header.size as usize];
-        let mut filled = 0;
-        while filled < data.len() {
-            match self.read(&mut data[filled..]) {
-                Ok(read) => filled += read,
-                Err(error) => return Err(self.failed(error)),
-            }
-        }
+        self.fill(&mut data)?;
         Ok(data)
     }
 
-    /// What is left of the current member.
+    /// Fills the buffer with stored bytes of the current member, which must have so many.
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<(), Error> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read_stored(&mut buffer[filled..]) {
+                Ok(0) => return Err(self.cut_off()),
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left of the current member, holes included.
     pub fn left(&self) -> u64 {
-        self.left
+        self.holes.as_ref().map_or(self.left, Holes::left)
     }
 
     /// Reads the body of the current member; zero at its end.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.holes.take() {
+            None => self.read_stored(buffer),
+            Some(mut holes) => {
+                let read = holes.read(buffer, |part| self.read_stored(part));
+                self.holes = Some(holes);
+                read
+            }
+        }
+    }
+
+    fn read_stored(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let want = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
         if want == 0 {
             return Ok(0);
@@ -236,12 +317,12 @@ impl<R: ReadAt> TarFile<R> {
     }
 }
 
-fn stretch(locator: &[u8]) -> io::Result<(u64, u64)> {
-    let word = |at: usize| {
-        let bytes = locator.get(at..at + 8).and_then(|b| b.try_into().ok());
-        bytes.map(u64::from_le_bytes).ok_or(io::ErrorKind::InvalidInput)
-    };
-    Ok((word(0)?, word(8)?))
+/// Where the stored bytes are, how many, and the map of a sparse member.
+fn stretch(locator: &[u8]) -> io::Result<(u64, u64, Option<SparseMap>)> {
+    let (words, _) = locator.as_chunks::<8>();
+    let [at, size, rest @ ..] = words else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let map = if rest.is_empty() { None } else { Some(SparseMap::read(&locator[16..])?) };
+    Ok((u64::from_le_bytes(*at), u64::from_le_bytes(*size), map))
 }
 
 impl<R: ReadAt> Members for TarFile<R> {
@@ -255,20 +336,28 @@ impl<R: ReadAt> Members for TarFile<R> {
         visit: &mut dyn FnMut(Member) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let tape = FileTape::new(&self.inner).map_err(|e| Error::io(&self.name, e))?;
+        let size = tape.size;
         let mut reader = TarReader::new(tape, &self.name);
         while let Some(member) = reader.next()? {
+            if reader.body_at + reader.left > size {
+                return Err(reader.cut_off());
+            }
             visit(member)?;
         }
         Ok(())
     }
 
     fn open<'a>(&'a self, locator: &[u8]) -> io::Result<Box<dyn Read + 'a>> {
-        let (at, size) = stretch(locator)?;
-        Ok(Box::new(Section { inner: &self.inner, at, end: at + size }))
+        let (at, size, map) = stretch(locator)?;
+        Ok(match map {
+            None => Box::new(Section { inner: &self.inner, at, end: at + size }),
+            Some(map) => Box::new(SparseSection { inner: &self.inner, at, holes: map.holes() }),
+        })
     }
 
     fn size(&self, locator: &[u8]) -> io::Result<u64> {
-        Ok(stretch(locator)?.1)
+        let (_, stored, map) = stretch(locator)?;
+        Ok(map.map_or(stored, |map| map.size))
     }
 
     fn stored_bytes(&self) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! Blocks of a tar archive: ustar, the GNU long names, and the extended headers of POSIX.
 
 use super::Kind;
+use super::tar_sparse::{OldMap, SparseRecords};
 
 pub(crate) const BLOCK_BYTES: usize = 512;
 pub(crate) type Block = [u8; BLOCK_BYTES];
@@ -11,6 +12,8 @@ pub(crate) struct Header {
     pub path: Vec<u8>,
     pub size: u64,
     pub flag: u8,
+    /// The beginning of the map, when it is a sparse member of old GNU tar.
+    pub sparse: Option<OldMap>,
 }
 
 /// Whether the bytes start with a header whose checksum is right.
@@ -49,7 +52,7 @@ fn octal(field: &[u8]) -> Option<u64> {
 }
 
 /// A number field: octal, or binary where GNU tar sets the highest bit.
-fn number(field: &[u8]) -> Option<u64> {
+pub(crate) fn number(field: &[u8]) -> Option<u64> {
     if field[0] & 0x80 == 0 {
         return octal(field);
     }
@@ -76,21 +79,22 @@ impl Header {
         if &block[257..263] == b"ustar\0" && !prefix.is_empty() {
             path = [prefix, b"/", &path].concat();
         }
-        Ok(Header { path, size, flag: block[156] })
+        let sparse = match block[156] {
+            b'S' => Some(OldMap::from_header(block, number)?),
+            _ => None,
+        };
+        Ok(Header { path, size, flag: block[156], sparse })
     }
 
     pub fn kind(&self) -> Kind {
         match self.flag {
             // Before ustar, a directory was a file whose name ends in a slash.
             b'0' | 0 if self.path.ends_with(b"/") => Kind::Directory,
-            b'0' | 0 | b'7' => Kind::File,
+            b'0' | 0 | b'7' | b'S' => Kind::File,
             b'5' => Kind::Directory,
             b'2' => Kind::Symlink,
             b'1' => Kind::HardLink,
             b'3' | b'4' | b'6' => Kind::Special,
-            b'S' => {
-                Kind::Unsupported("it is a sparse member of GNU tar; write the archive without -S")
-            }
             _ => Kind::Unsupported("the type of the tar member is unknown"),
         }
     }
@@ -101,7 +105,7 @@ impl Header {
 pub(crate) struct Extended {
     pub path: Option<Vec<u8>>,
     pub size: Option<u64>,
-    pub sparse: bool,
+    pub sparse: SparseRecords,
 }
 
 impl Extended {
@@ -132,8 +136,11 @@ impl Extended {
                     digits.and_then(|v| v.parse().ok()).filter(|s| i64::try_from(*s).is_ok());
                 self.size = Some(size.ok_or("an extended header has a size that is none")?);
             }
-            _ if key.starts_with(b"GNU.sparse.") => self.sparse = true,
-            _ => {}
+            _ => {
+                if let Some(key) = key.strip_prefix(b"GNU.sparse.") {
+                    return self.sparse.record(key, value);
+                }
+            }
         }
         Ok(())
     }

@@ -54,30 +54,42 @@ struct Locator {
     header_at: u64,
     stored: u64,
     size: u64,
+    crc32: u32,
     method: u16,
     name_len: u16,
 }
 
+/// The bytes of a member are not those that were put in the archive. It travels inside an
+/// [`io::Error`], so that validation can report it under a code of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("its CRC-32 is {found:08x}, and the archive says {stated:08x}")]
+pub(crate) struct CrcMismatch {
+    stated: u32,
+    found: u32,
+}
+
 impl Locator {
     fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(28);
+        let mut bytes = Vec::with_capacity(32);
         for word in [self.header_at, self.stored, self.size] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
+        bytes.extend_from_slice(&self.crc32.to_le_bytes());
         bytes.extend_from_slice(&self.method.to_le_bytes());
         bytes.extend_from_slice(&self.name_len.to_le_bytes());
         bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> io::Result<Locator> {
-        let bytes: &[u8; 28] = bytes.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
+        let bytes: &[u8; 32] = bytes.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         Ok(Locator {
             header_at: word(0),
             stored: word(8),
             size: word(16),
-            method: u16::from_le_bytes([bytes[24], bytes[25]]),
-            name_len: u16::from_le_bytes([bytes[26], bytes[27]]),
+            crc32: u32::from_le_bytes(std::array::from_fn(|i| bytes[24 + i])),
+            method: u16::from_le_bytes([bytes[28], bytes[29]]),
+            name_len: u16::from_le_bytes([bytes[30], bytes[31]]),
         })
     }
 }
@@ -154,7 +166,8 @@ impl<R: ReadAt> Members for ZipFile<R> {
             93 => Box::new(zstd::stream::read::Decoder::with_buffer(buffered(section))?),
             _ => return Err(damaged("its compression method is not read here")),
         };
-        Ok(Box::new(Exactly { body, left: locator.size }))
+        let (left, stated) = (locator.size, locator.crc32);
+        Ok(Box::new(Exactly { body, left, stated, crc: flate2::Crc::new() }))
     }
 
     fn size(&self, locator: &[u8]) -> io::Result<u64> {
@@ -174,6 +187,7 @@ fn member(entry: &Entry, name: &[u8]) -> Member {
         header_at: entry.header_at,
         stored: entry.stored,
         size: entry.size,
+        crc32: entry.crc32,
         method: entry.method,
         // A name's length is a 16-bit field, so nothing is lost.
         name_len: entry.name_len as u16,
@@ -182,10 +196,12 @@ fn member(entry: &Entry, name: &[u8]) -> Member {
     Member { path, kind, size: Some(size), utf8, locator: locator.to_bytes() }
 }
 
-/// Reads as many bytes as were announced; more or fewer are an error.
+/// Reads as many bytes as were announced; more, fewer or others are an error.
 struct Exactly<'a> {
     body: Box<dyn Read + 'a>,
     left: u64,
+    stated: u32,
+    crc: flate2::Crc,
 }
 
 impl Read for Exactly<'_> {
@@ -201,6 +217,11 @@ impl Read for Exactly<'_> {
             .ok_or_else(|| wrong("it has more bytes than the central directory says"))?;
         if read == 0 && self.left > 0 {
             return Err(wrong("it has fewer bytes than the central directory says"));
+        }
+        self.crc.update(&buffer[..read]);
+        if read == 0 && self.crc.sum() != self.stated {
+            let mismatch = CrcMismatch { stated: self.stated, found: self.crc.sum() };
+            return Err(io::Error::new(io::ErrorKind::InvalidData, mismatch));
         }
         Ok(read)
     }

@@ -137,6 +137,11 @@ impl<'a> Shared<'a> {
             Ok((size, digests)) => self.accept(task, size, &digests),
             Err(error) => {
                 self.add(super::tags::unreadable(&task.path, &error));
+                if task.is_payload() {
+                    let mut totals = lock(&self.totals);
+                    totals.payload.files += 1;
+                    totals.unread += 1;
+                }
                 self.observer.files(1);
             }
         }

@@ -71,7 +71,7 @@ impl Limits {
             (Some(limit), Some(stored))
                 if taken > RATIO_FROM_BYTES && taken / stored.max(1) > limit =>
             {
-                let what = "times larger than the archive, as in a decompression bomb".into();
+                let what = "how many times it expands, as a decompression bomb does".into();
                 Err(Error::Limit { what, limit, advice })
             }
             _ => Ok(()),
@@ -135,6 +135,15 @@ pub(crate) fn validate(
     options: &Options,
     observer: &dyn Observer,
 ) -> Result<Report, Error> {
+    run(bag, options, observer).map_err(|error| match error {
+        Error::Limit { what, limit, advice } => {
+            Error::Limit { what: format!("{}: {what}", bag.name()), limit, advice }
+        }
+        other => other,
+    })
+}
+
+fn run(bag: &Bag, options: &Options, observer: &dyn Observer) -> Result<Report, Error> {
     let mut problems = Problems::new(options.problems_max);
     let algorithms = match options.mode {
         Mode::Full => options.stream_algorithms,

@@ -138,6 +138,19 @@ pub(crate) fn hash_member(
     Ok(digests.into_iter().collect())
 }
 
+/// Reads the current member to its end for nothing but its size.
+pub(crate) fn pass_over(
+    tar: &mut TarStream,
+    check: &mut dyn FnMut(u64) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut chunk = vec![0; usize::try_from(tar.left()).unwrap_or(usize::MAX).min(CHUNK_BYTES)];
+    while tar.left() > 0 {
+        let read = fill(tar, &mut chunk).map_err(|e| Error::io("archive", e))?;
+        check(read as u64)?;
+    }
+    Ok(())
+}
+
 fn fill(tar: &mut TarStream, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

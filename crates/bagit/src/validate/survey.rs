@@ -1,9 +1,9 @@
 //! The first pass: every member of the container is noted, and the tag files that decide how the
 //! rest is read are set aside.
 
-use super::Options;
 use super::record::{Found, Item, What};
-use super::stream::hash_member;
+use super::stream::{hash_member, pass_over};
+use super::{Mode, Options};
 use crate::Observer;
 use crate::algorithm::Algorithms;
 use crate::error::Error;
@@ -78,11 +78,17 @@ impl Survey {
         match &bag.container {
             Container::Random(members) => {
                 let archive = members.serialization().is_archive();
+                // Where the payload is not read, it does not matter how far it would expand.
+                let stored = members.stored_bytes().filter(|_| options.mode == Mode::Full);
+                let mut announced = 0_u64;
                 members.list(options.mode.needs_sizes(), &mut |member| {
                     if observer.stopped() {
                         return Err(Error::Stopped);
                     }
                     survey.count(options)?;
+                    // What an archive announces is enough to refuse it before anything is unpacked.
+                    announced = announced.saturating_add(member.size.unwrap_or_default());
+                    options.limits.check(announced, stored)?;
                     match survey.accept(member, archive, problems) {
                         Some(member) => survey.note_random(member),
                         None => Ok(()),
@@ -196,27 +202,34 @@ impl Survey {
         let mut hasher = super::stream::Pipeline::new(algorithms, limits.options.workers);
         while let Some(member) = tar.next()? {
             self.count(limits.options)?;
-            let Some(member) = self.accept(member, true, problems) else { continue };
-            if member.kind != Kind::File {
-                self.note(&Item::Found(Found::from_member(member)))?;
-                continue;
-            }
-            let aside = is_aside(&member.path) && self.asides.len() < SET_ASIDE_MAX;
-            let at = self.spool_bytes;
-            let spool = if aside { Some(self.spool()?) } else { None };
-            let digests = hash_member(&mut tar, &mut hasher, spool, &mut |bytes| {
+            let mut step = |bytes: u64| {
                 if observer.stopped() {
                     return Err(Error::Stopped);
                 }
                 observer.bytes(bytes);
                 limits.check(bytes)
-            })
-            .map_err(|e| match e {
-                Error::Io { source, .. } => {
-                    Error::io(format!("{}: {}", limits.name(), member.path), source)
+            };
+            let member = match self.accept(member, true, problems) {
+                Some(member) if member.kind == Kind::File => member,
+                other => {
+                    // What is not used expands as much as what is.
+                    pass_over(&mut tar, &mut step)?;
+                    if let Some(member) = other {
+                        self.note(&Item::Found(Found::from_member(member)))?;
+                    }
+                    continue;
                 }
-                other => other,
-            })?;
+            };
+            let aside = is_aside(&member.path) && self.asides.len() < SET_ASIDE_MAX;
+            let at = self.spool_bytes;
+            let spool = if aside { Some(self.spool()?) } else { None };
+            let digests =
+                hash_member(&mut tar, &mut hasher, spool, &mut step).map_err(|e| match e {
+                    Error::Io { source, .. } => {
+                        Error::io(format!("archive: {}", member.path), source)
+                    }
+                    other => other,
+                })?;
             observer.files(1);
             let size = member.size.unwrap_or_default();
             if aside {
@@ -332,10 +345,6 @@ pub(crate) struct StreamLimits<'a> {
 }
 
 impl StreamLimits<'_> {
-    fn name(&self) -> &'static str {
-        "archive"
-    }
-
     fn check(&mut self, bytes: u64) -> Result<(), Error> {
         self.taken += bytes;
         self.options.limits.check(self.taken, Some(self.stored.load(Ordering::Relaxed)))

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::info::{Flaw, Tags};
 use crate::problem::{Code, Problem, Problems, Severity};
 use crate::source::open::Bag;
+use crate::source::zip::CrcMismatch;
 use crate::text::{Encoding, Lines};
 use std::io::Read;
 
@@ -187,6 +188,9 @@ pub(crate) fn bom(name: &str) -> Problem {
 }
 
 pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> Problem {
+    if error.get_ref().is_some_and(|inner| inner.is::<CrcMismatch>()) {
+        return Problem::error(Code::MemberCrcMismatch, error.to_string()).path(name);
+    }
     Problem::error(Code::FileUnreadable, format!("it could not be read: {error}")).path(name)
 }
 

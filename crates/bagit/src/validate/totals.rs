@@ -15,6 +15,8 @@ pub(crate) struct Totals {
     pub payload: Oxum,
     /// Something is in `data/`, readable or not.
     pub payload_seen: bool,
+    /// Payload files that are there and whose size is not known, because reading them failed.
+    pub unread: u64,
     /// System files that are listed and gone, whose absence is tolerated.
     pub system_missing: u64,
     /// Files of `fetch.txt` that are not there yet.
@@ -29,6 +31,7 @@ impl Default for Totals {
         Totals {
             payload,
             payload_seen: false,
+            unread: 0,
             system_missing: 0,
             pending: 0,
             required_seen: Vec::new(),
@@ -94,7 +97,8 @@ pub(crate) fn check(
 
 fn compare(declared: Oxum, totals: &Totals) -> Option<Problem> {
     let actual = totals.payload;
-    if declared == actual {
+    // A file that cannot be read is a problem of its own, and not one of the oxum as well.
+    if declared == actual || totals.unread > 0 && declared.files == actual.files {
         return None;
     }
     let message = format!("Payload-Oxum says {declared}, and the payload has {actual}");

@@ -3,6 +3,7 @@
 use crate::algorithm::{Algorithm, Algorithms};
 use crate::declaration::Version;
 use crate::digest::Digests;
+use crate::error::Error;
 use crate::info::Oxum;
 use crate::path;
 use crate::spill::{MEMORY_BYTES, Record, Sorter};
@@ -40,14 +41,18 @@ impl Ledger {
         self.sorter.push(path.as_bytes(), &self.body)
     }
 
-    /// Writes the manifest of every algorithm, in the order of [`Algorithms::iter`].
-    pub fn write(self, outputs: &mut [Box<dyn Write + '_>]) -> io::Result<()> {
+    /// Writes the manifest of every algorithm, in the order of [`Algorithms::iter`]. A path that
+    /// was added twice is refused: no bag has two files of one path.
+    pub fn write(self, outputs: &mut [Box<dyn Write + '_>]) -> io::Result<Result<(), Error>> {
         let algorithms: Vec<Algorithm> = self.algorithms.iter().collect();
         let mut sorted = self.sorter.sorted()?;
-        let mut record = Record::default();
+        let (mut record, mut previous) = (Record::default(), Vec::new());
         let mut line = String::new();
         while sorted.next(&mut record)? {
             let path = String::from_utf8_lossy(&record.key);
+            if record.key == previous {
+                return Ok(Err(Error::Refused(format!("{path}: was added to the bag twice"))));
+            }
             let path = encode(&path, self.version);
             let mut rest = record.body.as_slice();
             for (algorithm, output) in algorithms.iter().zip(outputs.iter_mut()) {
@@ -60,8 +65,9 @@ impl Ledger {
                 line.push('\n');
                 output.write_all(line.as_bytes())?;
             }
+            std::mem::swap(&mut previous, &mut record.key);
         }
-        outputs.iter_mut().try_for_each(|output| output.flush())
+        outputs.iter_mut().try_for_each(|output| output.flush()).map(Ok)
     }
 }
 

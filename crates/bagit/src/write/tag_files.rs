@@ -57,7 +57,7 @@ pub(super) fn write_manifests(
     };
     let mut outputs: Vec<Box<dyn Write>> =
         files.iter().map(writer).collect::<Result<_, _>>().map_err(failed)?;
-    ledger.write(&mut outputs).map_err(failed)?;
+    ledger.write(&mut outputs).map_err(failed)??;
     drop(outputs);
     for (algorithm, file) in algorithms.iter().zip(files) {
         place(file, &directory.join(format!("{prefix}-{algorithm}.txt"))).map_err(failed)?;

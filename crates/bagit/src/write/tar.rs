@@ -50,7 +50,8 @@ impl<W: Write> TarBag<W> {
             buffer: vec![0; CHUNK_BYTES],
             mtime_s: 0,
         };
-        bag.add_tag_file("bagit.txt", Declaration::render(Version::V1_0).as_bytes())?;
+        let declaration = Declaration::render(Version::V1_0);
+        bag.tag_member("bagit.txt", declaration.len() as u64, &mut declaration.as_bytes())?;
         // A bag without files still has a payload directory.
         let data = directory_header(&format!("{base}/data/"), bag.mtime_s);
         bag.writer.write_all(&data).map_err(|e| Error::io(base, e))?;
@@ -79,7 +80,10 @@ impl<W: Write> TarBag<W> {
 
     /// Adds a tag file of the caller's, such as `aptrust-info.txt`.
     pub fn add_tag_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
-        if path.starts_with("data/") || path == "bag-info.txt" {
+        let is_own = matches!(path, "bagit.txt" | "bag-info.txt")
+            || path.starts_with("manifest-")
+            || path.starts_with("tagmanifest-");
+        if path.starts_with("data/") || is_own {
             return Err(Error::Refused(format!("{path}: is not a tag file that can be added")));
         }
         self.tag_member(path, bytes.len() as u64, &mut &*bytes)
@@ -149,7 +153,7 @@ impl<W: Write> TarBag<W> {
         for file in &files {
             outputs.push(Box::new(BufWriter::new(file)));
         }
-        ledger.write(&mut outputs).map_err(failed)?;
+        ledger.write(&mut outputs).map_err(failed)??;
         drop(outputs);
         for (algorithm, mut file) in algorithms.into_iter().zip(files) {
             let size = file.seek(io::SeekFrom::End(0)).map_err(failed)?;

@@ -57,6 +57,9 @@ pub fn update(
     if algorithms.is_empty() {
         return Err(refused("it has no payload manifest; name an algorithm"));
     }
+    if !options.tags_only {
+        refuse_pending(&bag, directory)?;
+    }
     let payload = match options.tags_only {
         true => tags.info.as_ref().and_then(|i| i.oxum()?.ok()).map(|(oxum, _)| oxum),
         false => Some(update_payload(directory, &tags, algorithms, version, options, observer)?),
@@ -70,6 +73,19 @@ pub fn update(
     sync_directory(directory)?;
     let payload = payload.unwrap_or(crate::info::Oxum { octets: 0, files: 0 });
     Ok(Written { payload, algorithms: algorithms.iter().collect() })
+}
+
+/// The checksums of files that are still to be fetched are in the manifests and nowhere else, so
+/// manifests are not written anew without them.
+fn refuse_pending(bag: &Bag, directory: &Path) -> Result<(), Error> {
+    bag.fetch_list(&mut |line| match directory.join(&line.path).symlink_metadata() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::Refused(format!(
+            "{}: {} is still to be fetched, and its checksums would be lost; fetch it first, or remove it from fetch.txt",
+            directory.display(),
+            line.path
+        ))),
+    })
 }
 
 fn update_payload(

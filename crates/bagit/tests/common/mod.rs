@@ -114,6 +114,31 @@ impl Files {
     }
 }
 
+/// A tar member as raw as it can be made.
+pub fn member(name: &[u8], flag: u8, size_field: &[u8; 12], body: &[u8]) -> Vec<u8> {
+    let mut block = vec![0_u8; 512];
+    block[..name.len().min(100)].copy_from_slice(&name[..name.len().min(100)]);
+    block[100..108].copy_from_slice(b"0000644\0");
+    block[124..136].copy_from_slice(size_field);
+    block[136..148].copy_from_slice(b"00000000000\0");
+    block[148..156].copy_from_slice(b"        ");
+    block[156] = flag;
+    block[257..265].copy_from_slice(b"ustar\x0000");
+    let sum: u32 = block.iter().map(|b| u32::from(*b)).sum();
+    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    block.extend_from_slice(body);
+    block.resize(block.len().next_multiple_of(512), 0);
+    block
+}
+
+pub fn octal(size: usize) -> [u8; 12] {
+    format!("{size:011o}\0").into_bytes().try_into().unwrap()
+}
+
+pub fn plain(name: &str, body: &[u8]) -> Vec<u8> {
+    member(name.as_bytes(), b'0', &octal(body.len()), body)
+}
+
 pub fn gz(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();

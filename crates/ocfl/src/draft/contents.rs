@@ -128,13 +128,6 @@ impl Contents {
         place.or_else(|| self.added.get(&digest).copied()).map(|place| (digest, place))
     }
 
-    pub(super) fn reference(&mut self, path: &str, digest: &str) -> Result<bool> {
-        let Some((digest, _)) = self.known(digest) else { return Ok(false) };
-        let path = number(self.inventory.paths.add(path))?;
-        self.state.insert(path, digest);
-        Ok(true)
-    }
-
     pub(super) fn remove(&mut self, path: &str) -> bool {
         self.inventory.paths.find(path).is_some_and(|path| self.state.remove(&path).is_some())
     }
@@ -159,6 +152,18 @@ impl Contents {
         Ok(())
     }
 
+    /// Makes `path` a file of content that the object has; returns where that is.
+    pub(super) fn refer(&mut self, path: &str, digest: &str) -> Result<Option<String>> {
+        let Some((digest, place)) = self.known(digest) else { return Ok(None) };
+        let path = number(self.inventory.paths.add(path))?;
+        self.state.insert(path, digest);
+        Ok(Some(self.inventory.paths.get(place).to_owned()))
+    }
+
+    pub(super) fn has(&self, digest: &str) -> bool {
+        self.known(digest).is_some()
+    }
+
     /// Whether a content path of this version is in use by it.
     pub(super) fn is_reserved(&self, content_path: &str) -> bool {
         self.reserved.contains(content_path)
@@ -169,21 +174,21 @@ impl Contents {
         self.check_conflicts()?;
         let used: HashSet<u32> = self.state.values().copied().collect();
         let mut unused = Vec::new();
+        // From here on, what has a place is what the manifest has.
+        self.reserved.clear();
         // Taken, not copied: there may be a great many paths in it, and the draft ends here.
         let (spec, algorithm) = (self.inventory.spec, self.inventory.algorithm);
         let mut inventory =
             std::mem::replace(&mut self.inventory, Inventory::new("", spec, algorithm));
         for (digest, content) in &self.added {
             if used.contains(digest) {
+                self.reserved.insert(inventory.paths.get(*content).to_owned());
                 inventory.manifest.push(Entry { digest: *digest, path: *content });
             } else {
                 unused.push(inventory.paths.get(*content).to_owned());
             }
         }
         inventory.manifest.sort_unstable();
-        for content in &unused {
-            self.reserved.remove(content);
-        }
         self.add_fixity(&mut inventory)?;
         let state = self.state.iter().map(|(path, digest)| Entry { path: *path, digest: *digest });
         let mut state: Vec<Entry> = state.collect();

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::{TryStreamExt, stream};
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use store::{Body, PutOptions, SmallFile, Store, join, list_all};
 use tokio::sync::mpsc;
 
@@ -24,32 +25,64 @@ impl Draft {
         for content in unused {
             store.delete(&join(&self.waiting.object, &content)).await?;
         }
-        if self.adopting {
+        if self.adopting || self.on_the_way.load(Ordering::SeqCst) > 0 {
             self.remove_strays(inventory.content_directory()).await?;
         }
-        let spec = inventory.spec;
-        let key = join(&self.waiting.version, INVENTORY);
-        let inventory_digest = put_inventory(&store, &key, inventory).await?;
-        let name = sidecar::name(self.algorithm);
-        let content = Bytes::from(sidecar::write(&inventory_digest));
-        let mut files =
-            vec![SmallFile { key: join(&self.waiting.version, &name), content: content.clone() }];
-        if self.waiting.aside && self.base.is_none() {
-            // A new object waits whole, so that one rename makes it visible.
-            store.copy(&key, &join(&self.waiting.object, INVENTORY)).await?;
-            let declaration = spec.object_declaration();
-            let value = format!("{}\n", declaration.strip_prefix("0=").unwrap_or_default());
-            files.push(SmallFile { key: join(&self.waiting.object, &name), content });
-            let key = join(&self.waiting.object, &declaration);
-            files.push(SmallFile { key, content: value.into() });
+        if !self.waiting.aside {
+            self.ensure_noted().await?;
         }
-        store.put_batch(files).await?;
-        self.root.put_note(&self.note(&id, Some(inventory_digest.clone()))).await?;
+        let inventory_digest = self.put_inventories(&id, inventory).await?;
         let (path, version, algorithm) = (self.path, self.version, self.algorithm);
         Ok(Unsealed { id, path, version, inventory_digest, algorithm })
     }
 
-    /// Removes content of an earlier attempt that this one did not take over.
+    /// Puts the version's inventory and, where the version waits aside, everything else that lies
+    /// in the root of an object, so that one step makes it visible. Then the note can say that the
+    /// version is complete. Returns the digest.
+    async fn put_inventories(&self, id: &str, inventory: Inventory) -> Result<String> {
+        let store = &self.root.store;
+        let (spec, algorithm) = (inventory.spec, inventory.algorithm);
+        let mut places = vec![&self.waiting.version];
+        places.extend(self.waiting.aside.then_some(&self.waiting.object));
+        let mut files = Vec::new();
+        let digest = match is_small(&inventory) {
+            true => {
+                let (content, digest) = in_memory(inventory).await?;
+                let inventories = places.iter().map(|place| join(place, INVENTORY));
+                files.extend(inventories.map(|key| SmallFile { key, content: content.clone() }));
+                digest
+            }
+            false => {
+                let key = join(&self.waiting.version, INVENTORY);
+                let digest = put_inventory(store, &key, inventory).await?;
+                for place in &places[1..] {
+                    store.copy(&key, &join(place, INVENTORY)).await?;
+                }
+                digest
+            }
+        };
+        let content = Bytes::from(sidecar::write(&digest));
+        let sidecars = places.iter().map(|place| join(place, &sidecar::name(algorithm)));
+        files.extend(sidecars.map(|key| SmallFile { key, content: content.clone() }));
+        if self.waiting.aside && self.base.is_none() {
+            let name = spec.object_declaration();
+            let content = format!("{}\n", name.strip_prefix("0=").unwrap_or_default()).into();
+            files.push(SmallFile { key: join(&self.waiting.object, &name), content });
+        }
+        let note = self.note(id, Some(digest.clone()));
+        if self.waiting.aside {
+            // One flush for all: before sealing it is checked that the others are there.
+            files.push(note.file());
+            store.put_batch(files).await?;
+        } else {
+            store.put_batch(files).await?;
+            self.root.put_note(&note).await?;
+        }
+        Ok(digest)
+    }
+
+    /// Removes content that nothing names: of an earlier attempt that this one did not take over,
+    /// or of a put that did not end well.
     async fn remove_strays(&self, content_directory: &str) -> Result<()> {
         let prefix = join(&self.waiting.version, content_directory);
         let cut = self.waiting.object.len() + 1;
@@ -62,6 +95,26 @@ impl Draft {
         }
         Ok(())
     }
+}
+
+/// Whether an inventory is written in memory rather than as a stream.
+fn is_small(inventory: &Inventory) -> bool {
+    const ENTRIES_MAX: usize = 5000;
+    let states: usize = inventory.versions.iter().map(|version| version.state.len()).sum();
+    inventory.manifest.len() + states <= ENTRIES_MAX
+}
+
+/// An inventory as a small file, and its digest.
+async fn in_memory(inventory: Inventory) -> Result<(Bytes, String)> {
+    let place = inventory.id.clone();
+    let failed = |source: io::Error| Error::Io { place, source };
+    let written = tokio::task::spawn_blocking(move || {
+        let mut content = Vec::new();
+        inventory.write(&mut content)?;
+        let digest = inventory.algorithm.hex(&content);
+        Ok((content.into(), digest))
+    });
+    written.await.unwrap_or_else(|error| Err(error.into())).map_err(failed)
 }
 
 /// Writes an inventory as a stream; returns its digest.

@@ -13,6 +13,8 @@ use crate::{fetch, path, time};
 use bytes::Bytes;
 use contents::{Contents, Recorded};
 use futures_util::TryStreamExt;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 use store::{Body, PutOptions, SmallFile, join};
@@ -82,13 +84,20 @@ pub struct Draft {
     waiting: Waiting,
     algorithm: Algorithm,
     adopting: bool,
+    /// Whether there is a note about this version; held while it is put, so that no content
+    /// comes before it.
+    noted: tokio::sync::Mutex<bool>,
+    /// How many puts have begun and not ended well: they failed, or their caller went away. Each
+    /// may have left content that nothing names.
+    on_the_way: AtomicUsize,
     contents: Mutex<Contents>,
 }
 
 impl StorageRoot {
     /// Begins a new version of an object, or the first one of a new object.
     ///
-    /// That no other writer is at work on the object is the caller's business.
+    /// That no other writer is at work on the object is the caller's business. Nothing is written
+    /// before the first content is put.
     pub async fn begin(&self, id: &str, about: About, options: &DraftOptions) -> Result<Draft> {
         let path = self.object_path(id)?;
         let mut note = self.note(&path).await?;
@@ -132,10 +141,15 @@ impl StorageRoot {
             base,
             algorithm: inventory.algorithm,
             adopting: note.is_some(),
+            noted: tokio::sync::Mutex::new(note.is_some()),
+            on_the_way: AtomicUsize::new(0),
             contents: Mutex::new(Contents::new(inventory, version, options.start)),
         };
-        draft.move_back().await?;
-        draft.root.put_note(&draft.note(id, None)).await?;
+        if draft.adopting {
+            draft.move_back().await?;
+            // From here on the version is not complete any more.
+            draft.root.put_note(&draft.note(id, None)).await?;
+        }
         Ok(draft)
     }
 }
@@ -158,10 +172,21 @@ impl Draft {
         Note { id: id.to_owned(), path: self.path.clone(), work, modified: None }
     }
 
+    /// Sees to it that there is a note before there is content.
+    async fn ensure_noted(&self) -> Result<()> {
+        let mut noted = self.noted.lock().await;
+        if !*noted {
+            let id = self.contents().id().to_owned();
+            self.root.put_note(&self.note(&id, None)).await?;
+            *noted = true;
+        }
+        Ok(())
+    }
+
     /// A version that sealing had moved into the object, but not made visible, waits aside again.
     async fn move_back(&self) -> Result<()> {
         let moved = join(&self.path, &self.version.to_string());
-        if !self.adopting || !self.waiting.aside || self.base.is_none() {
+        if !self.waiting.aside || self.base.is_none() {
             return Ok(());
         }
         let there = self.root.store.head(&join(&moved, INVENTORY)).await;
@@ -194,6 +219,7 @@ impl Draft {
     /// Puts a file with options of the store.
     pub async fn put_with(&self, path: &str, body: Body, options: &PutOptions) -> Result<Put> {
         self.check_path(path)?;
+        self.ensure_noted().await?;
         let content_path = self.contents().reserve(path);
         let key = join(&self.waiting.object, &content_path);
         let hasher = Arc::new(Mutex::new(Hasher::new(self.algorithm)));
@@ -202,6 +228,7 @@ impl Draft {
         let stream = body.into_stream().inspect_ok(move |chunk| {
             taking.lock().unwrap_or_else(PoisonError::into_inner).update(chunk);
         });
+        self.on_the_way.fetch_add(1, Ordering::SeqCst);
         let put = self.root.store.put(&key, Body::from_stream(stream, length), options).await;
         let meta = match put {
             Ok(meta) => meta,
@@ -211,16 +238,25 @@ impl Draft {
             }
         };
         let digest = hasher.lock().unwrap_or_else(PoisonError::into_inner).clone().finish();
-        self.record(path, digest, meta.size, content_path).await
+        let put = self.record(path, digest, meta.size, Some(content_path)).await?;
+        self.on_the_way.fetch_sub(1, Ordering::SeqCst);
+        Ok(put)
     }
 
+    /// Notes content that was put, or that was known before and has no place of its own.
     async fn record(
         &self,
         path: &str,
         digest: String,
         size: u64,
-        content_path: String,
+        place: Option<String>,
     ) -> Result<Put> {
+        let Some(content_path) = place else {
+            let known = self.contents().refer(path, &digest)?;
+            // Content never goes away while a version is written.
+            let content_path = known.unwrap_or_default();
+            return Ok(Put { digest, size, content_path, deduplicated: true });
+        };
         let recorded = self.contents().record(path, &digest, &content_path)?;
         match recorded {
             Recorded::New => Ok(Put { digest, size, content_path, deduplicated: false }),
@@ -231,35 +267,70 @@ impl Draft {
         }
     }
 
-    /// Puts many small files, made durable together where the store can do that.
+    /// Puts many small files, flushed together where the store can do that. All of them are durable
+    /// when [`Draft::write`] returns; until then each is there whole, or is not there. When this
+    /// fails, none of them is in the version.
     pub async fn put_batch(&self, files: Vec<(String, Bytes)>) -> Result<Vec<Put>> {
-        let mut puts = Vec::with_capacity(files.len());
-        let mut batch = Vec::new();
+        for (path, _) in &files {
+            self.check_path(path)?;
+        }
+        let (mut planned, mut batch) = (Vec::with_capacity(files.len()), Vec::new());
+        let mut in_batch = HashSet::new();
         for (path, content) in files {
-            self.check_path(&path)?;
             let digest = self.algorithm.hex(&content);
             let size = content.len() as u64;
             let mut contents = self.contents();
-            let content_path = contents.reserve(&path);
-            match contents.record(&path, &digest, &content_path)? {
-                Recorded::Known(known) => {
-                    puts.push(Put { digest, size, content_path: known, deduplicated: true });
-                }
-                Recorded::New => {
-                    let key = join(&self.waiting.object, &content_path);
-                    batch.push(SmallFile { key, content });
-                    puts.push(Put { digest, size, content_path, deduplicated: false });
-                }
-            }
+            let place = if contents.has(&digest) || !in_batch.insert(digest.clone()) {
+                None
+            } else {
+                let content_path = contents.reserve(&path);
+                let key = join(&self.waiting.object, &content_path);
+                batch.push(SmallFile { key, content });
+                Some(content_path)
+            };
+            planned.push((path, digest, size, place));
         }
-        self.root.store.put_batch(batch).await?;
+        self.on_the_way.fetch_add(1, Ordering::SeqCst);
+        if let Err(error) = self.put_small(batch).await {
+            let mut contents = self.contents();
+            planned.iter().filter_map(|(.., place)| place.as_ref()).for_each(|place| {
+                contents.give_up(place);
+            });
+            return Err(error);
+        }
+        let mut puts = Vec::with_capacity(planned.len());
+        for (path, digest, size, place) in planned {
+            puts.push(self.record(&path, digest, size, place).await?);
+        }
+        self.on_the_way.fetch_sub(1, Ordering::SeqCst);
         Ok(puts)
+    }
+
+    /// Puts small files, and the note with them if there is none: where the version waits aside,
+    /// content without a note is just as easily found.
+    async fn put_small(&self, mut files: Vec<SmallFile>) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        if !self.waiting.aside {
+            self.ensure_noted().await?;
+        }
+        let mut noted = self.noted.lock().await;
+        if *noted {
+            drop(noted);
+            return Ok(self.root.store.put_batch_lazily(files).await?);
+        }
+        let id = self.contents().id().to_owned();
+        files.insert(0, self.note(&id, None).file());
+        self.root.store.put_batch_lazily(files).await?;
+        *noted = true;
+        Ok(())
     }
 
     /// Makes `path` a file of content that the object has already; false if it does not.
     pub fn reference(&self, path: &str, digest: &str) -> Result<bool> {
         self.check_path(path)?;
-        self.contents().reference(path, digest)
+        Ok(self.contents().refer(path, digest)?.is_some())
     }
 
     /// Takes over content that an earlier, unfinished write of this version has put for `path`.
@@ -283,6 +354,7 @@ impl Draft {
             self.contents().give_up(&content_path);
             return Ok(None);
         }
+        let content_path = Some(content_path);
         self.record(path, digest.to_ascii_lowercase(), size, content_path).await.map(Some)
     }
 

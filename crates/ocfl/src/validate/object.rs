@@ -28,14 +28,30 @@ pub(super) async fn validate(
     path: &str,
     validation: &Validation,
 ) -> Result<(Findings, Option<(String, Spec)>)> {
-    let mut object = ObjectValidation {
-        store,
-        path: path.to_owned(),
-        validation: validation.clone(),
-        findings: Findings::default(),
-    };
-    let known = object.run().await?;
-    Ok((object.findings, known))
+    // A version may be sealed meanwhile: part of what was seen is of the object before, then.
+    const TRIES: usize = 5;
+    let is_replaced = store.capabilities().rename;
+    let key = join(path, INVENTORY);
+    let identity = || async { fetch::found(store.head(&key).await) };
+    let mut before = if is_replaced { identity().await? } else { None };
+    for tries in 1.. {
+        let mut object = ObjectValidation {
+            store: store.clone(),
+            path: path.to_owned(),
+            validation: validation.clone(),
+            findings: Findings::default(),
+        };
+        let known = object.run().await?;
+        if !is_replaced || object.findings.is_valid() || tries == TRIES {
+            return Ok((object.findings, known));
+        }
+        let now = identity().await?;
+        if now == before {
+            return Ok((object.findings, known));
+        }
+        before = now;
+    }
+    unreachable!("the last try returns")
 }
 
 pub(super) struct ObjectValidation {

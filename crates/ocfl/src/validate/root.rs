@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::root::{LAYOUT, UNSEALED};
 use crate::version::Spec;
 use futures_util::TryStreamExt;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use store::{Kind, Store, join, list_all};
 
@@ -30,9 +30,13 @@ pub async fn validate_root(store: Arc<dyn Store>, validation: &Validation) -> Re
         spec: None,
         layout: None,
         ids: HashSet::new(),
+        depths: BTreeSet::new(),
     };
     root.own_files().await?;
     root.hierarchy().await?;
+    if root.depths.len() > 1 && root.depths.contains(&0) {
+        root.found(Code::W015, "", "some objects are at the top, and some in directories");
+    }
     Ok(root.report)
 }
 
@@ -44,6 +48,8 @@ struct RootValidation {
     layout: Option<Layout>,
     /// Digests of the identifiers seen, to find one that is there twice.
     ids: HashSet<u128>,
+    /// How many directories there are above objects.
+    depths: BTreeSet<usize>,
 }
 
 impl RootValidation {
@@ -177,6 +183,7 @@ impl RootValidation {
 
     async fn object(&mut self, path: &str) -> Result<()> {
         self.report.objects += 1;
+        self.depths.insert(path.matches('/').count());
         let (findings, known) =
             object::validate(self.store.clone(), path, &self.validation).await?;
         if !findings.is_valid() {

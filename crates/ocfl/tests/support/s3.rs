@@ -24,6 +24,8 @@ impl Server {
         let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
         let task = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
+                // Head and body of an answer are two writes; the second shall not wait for the first.
+                socket.set_nodelay(true).ok();
                 let service = service.clone();
                 let handler = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
                     let service = service.clone();

@@ -1,4 +1,5 @@
-//! Many small files made durable together: one flush for their contents, one for their names.
+//! Many small files made durable together: one flush for their contents, one for their names,
+//! which may be left to whoever flushes next.
 
 use super::Shared;
 use super::root::os_error;
@@ -7,14 +8,18 @@ use crate::error::{Error, Result};
 use crate::store::SmallFile;
 use std::io::Write;
 
-/// Up to so many files, flushing each is cheaper than flushing everything.
-const FEW: usize = 2;
+/// Whether names are durable at the end, or by the next flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    Now,
+    Later,
+}
 
-pub(super) fn put_batch(shared: &Shared, files: Vec<SmallFile>) -> Result<()> {
+pub(super) fn put_batch(shared: &Shared, files: Vec<SmallFile>, names: Names) -> Result<()> {
     for file in &files {
         shared.check_key(&file.key)?;
     }
-    let together = cfg!(target_os = "linux") && files.len() > FEW;
+    let together = cfg!(target_os = "linux") && files.len() > 1;
     let mut written = Vec::with_capacity(files.len());
     for file in files {
         let created = Temporary::create(&shared.root, &shared.temporaries);
@@ -28,20 +33,13 @@ pub(super) fn put_batch(shared: &Shared, files: Vec<SmallFile>) -> Result<()> {
     }
     // The contents have to be durable before the names: after a crash a file is whole or absent.
     if together {
-        flush(shared)?;
+        shared.flusher.flush(shared.root.fd())?;
     }
     for (key, temporary) in written {
         temporary.publish(&key, true, !together)?;
     }
-    if together { flush(shared) } else { Ok(()) }
-}
-
-#[cfg(target_os = "linux")]
-fn flush(shared: &Shared) -> Result<()> {
-    rustix::fs::syncfs(shared.root.fd()).map_err(|errno| os_error("", errno))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn flush(_: &Shared) -> Result<()> {
-    Ok(())
+    match together && names == Names::Now {
+        true => shared.flusher.flush(shared.root.fd()),
+        false => Ok(()),
+    }
 }

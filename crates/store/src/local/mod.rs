@@ -1,6 +1,8 @@
 //! A store in a local directory: durable by `fsync` and rename, and closed to symbolic links.
 
 mod batch;
+mod flush;
+mod link;
 mod put;
 mod remove;
 mod root;
@@ -13,6 +15,7 @@ use crate::key::{check_key, check_prefix, is_below};
 use crate::meta::{Availability, Capabilities, ListOptions, Meta, Page, Space, Unfinished};
 use crate::store::{PutOptions, SmallFile, Store};
 use async_trait::async_trait;
+use batch::Names;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use root::{Root, os_error};
@@ -59,6 +62,7 @@ struct Shared {
     url: String,
     path: PathBuf,
     root: Arc<Root>,
+    flusher: flush::Flusher,
     temporaries: Arc<str>,
     walkers: Mutex<Vec<(Position, Walker)>>,
 }
@@ -97,6 +101,7 @@ impl LocalStore {
             url: format!("file://{}", path.display()),
             path,
             root: Arc::new(Root::new(fd)),
+            flusher: flush::Flusher::default(),
             temporaries: options.temporaries.as_str().into(),
             walkers: Mutex::default(),
         };
@@ -145,7 +150,13 @@ impl Shared {
     fn open_file(&self, key: &str) -> Result<(File, Meta)> {
         // Without NONBLOCK, opening a pipe would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        let fd = self.root.open(key, flags).map_err(|errno| os_error(key, errno))?;
+        let mut opened = self.root.open(key, flags);
+        if matches!(opened, Err(Errno::NOENT)) {
+            // A directory on the way may have been exchanged, and the old one emptied, while we
+            // were in it. The new one has the file too.
+            opened = self.root.open(key, flags);
+        }
+        let fd = opened.map_err(|errno| os_error(key, errno))?;
         let file = File::from(fd);
         let meta = meta_of(key, &file)?;
         Ok((file, meta))
@@ -300,6 +311,7 @@ impl Store for LocalStore {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             rename: true,
+            exchange: cfg!(any(target_os = "linux", target_vendor = "apple")),
             put_if_absent: true,
             free_space: true,
             batch: cfg!(target_os = "linux"),
@@ -314,7 +326,11 @@ impl Store for LocalStore {
     }
 
     async fn put_batch(&self, files: Vec<SmallFile>) -> Result<()> {
-        self.blocking(move |shared| batch::put_batch(shared, files)).await
+        self.blocking(move |shared| batch::put_batch(shared, files, Names::Now)).await
+    }
+
+    async fn put_batch_lazily(&self, files: Vec<SmallFile>) -> Result<()> {
+        self.blocking(move |shared| batch::put_batch(shared, files, Names::Later)).await
     }
 
     async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object> {
@@ -362,6 +378,26 @@ impl Store for LocalStore {
         self.check_key(to)?;
         let (from, to) = (from.to_owned(), to.to_owned());
         self.blocking(move |shared| put::rename(shared, &from, &to)).await
+    }
+
+    async fn link_all(&self, from: &str, to: &str) -> Result<u64> {
+        self.check_key(from)?;
+        self.check_key(to)?;
+        let (from, to) = (from.to_owned(), to.to_owned());
+        self.blocking(move |shared| link::link_all(shared, &from, &to)).await
+    }
+
+    async fn exchange(&self, one: &str, other: &str) -> Result<()> {
+        self.check_key(one)?;
+        self.check_key(other)?;
+        let (one, other) = (one.to_owned(), other.to_owned());
+        self.blocking(move |shared| link::exchange(shared, &one, &other)).await
+    }
+
+    async fn forget(&self, prefix: &str) -> Result<()> {
+        self.check_key(prefix)?;
+        let prefix = prefix.to_owned();
+        self.blocking(move |shared| remove::forget(shared, &prefix)).await
     }
 
     async fn thaw(&self, key: &str, _: &crate::Thaw) -> Result<Availability> {

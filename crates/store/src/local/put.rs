@@ -124,13 +124,11 @@ pub(super) fn rename(shared: &Shared, from: &str, to: &str) -> Result<()> {
         let source = root.open_directory(from_parent).map_err(|errno| os_error(from, errno))?;
         rustix::fs::statat(&source, from_name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|errno| os_error(from, errno))?;
-        let target = root.make_directory(to_parent).map_err(|errno| in_the_way(to, errno))?;
-        match rename_new(&source, from_name, &target, to_name) {
+        match root.add_name(to_parent, |at| rename_new(&source, from_name, at, to_name)) {
             Err(Errno::NOENT) => continue,
             Err(errno) => return Err(in_the_way(to, errno)),
             Ok(()) => {}
         }
-        rustix::fs::fsync(&target).map_err(|errno| os_error(to, errno))?;
         rustix::fs::fsync(&source).map_err(|errno| os_error(from, errno))?;
         root.prune(from_parent);
         return Ok(());

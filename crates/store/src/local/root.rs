@@ -83,33 +83,45 @@ impl Root {
         self.open(path, DIRECTORY)
     }
 
-    /// Opens a directory whose entry, and those of its parents, are durable; makes what is
-    /// missing of it.
-    pub(super) fn make_directory(&self, path: &str) -> Result<OwnedFd, Errno> {
-        {
+    /// Puts a new name into a directory, which is made where it is missing, and makes all of it
+    /// durable: the directories are flushed after the name is there, so that for most file systems
+    /// the first flush is good for all.
+    pub(super) fn add_name(
+        &self,
+        path: &str,
+        add: impl Fn(&OwnedFd) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let made = {
             let _made = self.making.read().unwrap_or_else(|poison| poison.into_inner());
-            match self.open_directory(path) {
-                Err(Errno::NOENT) => {}
-                result => return result,
+            self.open_directory(path)
+        };
+        match made {
+            Err(Errno::NOENT) => {}
+            made => {
+                let at = made?;
+                add(&at)?;
+                return rustix::fs::fsync(&at);
             }
         }
         let _making = self.making.write().unwrap_or_else(|poison| poison.into_inner());
-        self.make_missing(path, |parent| rustix::fs::fsync(parent))
+        let mut changed = Vec::new();
+        let made = self.make_segments(path, &mut changed);
+        let added = made.and_then(|at| add(&at).map(|()| changed.push(at)));
+        // What was made before a failure is there, and others will rely on it.
+        changed.iter().try_for_each(rustix::fs::fsync)?;
+        added
     }
 
-    /// Like `make_directory`, but the caller flushes the file system afterwards.
+    /// Opens a directory, and makes what is missing of it; the caller flushes the file system.
     pub(super) fn make_directory_unflushed(&self, path: &str) -> Result<OwnedFd, Errno> {
         match self.open_directory(path) {
-            Err(Errno::NOENT) => self.make_missing(path, |_| Ok(())),
+            Err(Errno::NOENT) => self.make_segments(path, &mut Vec::new()),
             result => result,
         }
     }
 
-    fn make_missing(
-        &self,
-        path: &str,
-        flush: impl Fn(&OwnedFd) -> Result<(), Errno>,
-    ) -> Result<OwnedFd, Errno> {
+    /// Makes what is missing of a path; `changed` gets the directories that have a new name.
+    fn make_segments(&self, path: &str, changed: &mut Vec<OwnedFd>) -> Result<OwnedFd, Errno> {
         let mut at = self.open_directory("")?;
         for segment in path.split('/') {
             let made = match rustix::fs::mkdirat(&at, segment, Mode::from_raw_mode(0o777)) {
@@ -121,27 +133,28 @@ impl Root {
                 Err(Errno::NOTDIR) if is_link(&at, segment) => return Err(Errno::LOOP),
                 result => result?,
             };
+            let parent = std::mem::replace(&mut at, next);
             if made {
-                flush(&at)?;
+                changed.push(parent);
             }
-            at = next;
         }
         Ok(at)
     }
 
     /// Removes directories that have become empty, from this one upwards, so that a local store
-    /// looks like one that has no directories at all.
-    pub(super) fn prune(&self, path: &str) {
+    /// looks like one that has no directories at all. Returns the first that stays.
+    pub(super) fn prune<'a>(&self, path: &'a str) -> &'a str {
         let mut path = path;
         while !path.is_empty() {
             let (parent, name) = split(path);
-            let Ok(fd) = self.open_directory(parent) else { return };
+            let Ok(fd) = self.open_directory(parent) else { return path };
             // Not empty, or not ours to remove: either way this is where pruning ends.
             if rustix::fs::unlinkat(&fd, name, AtFlags::REMOVEDIR).is_err() {
-                return;
+                return path;
             }
             path = parent;
         }
+        path
     }
 }
 

@@ -52,22 +52,19 @@ impl Temporary {
     pub(super) fn publish(mut self, key: &str, replace: bool, flush: bool) -> Result<()> {
         let (parent, name) = split(key);
         for _ in 0..PUBLISH_TRIES {
-            let made = if flush {
-                self.root.make_directory(parent)
-            } else {
-                self.root.make_directory_unflushed(parent)
+            let rename = |to: &OwnedFd| self.rename_to(to, name, replace);
+            let renamed = match flush {
+                true => self.root.add_name(parent, rename),
+                false => self.root.make_directory_unflushed(parent).and_then(|to| rename(&to)),
             };
-            let renamed = made.and_then(|to| self.rename_to(&to, name, replace).map(|()| to));
-            let to = match renamed {
-                Ok(to) => to,
-                Err(Errno::NOENT) => continue,
+            match renamed {
+                Ok(()) => {
+                    self.published = true;
+                    return Ok(());
+                }
+                Err(Errno::NOENT) => {}
                 Err(errno) => return Err(in_the_way(key, errno)),
-            };
-            self.published = true;
-            if flush {
-                rustix::fs::fsync(&to).map_err(|errno| os_error(key, errno))?;
             }
-            return Ok(());
         }
         Err(Error::new(ErrorKind::Transient, key, "its directory was removed again and again"))
     }

@@ -15,6 +15,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// next so many.
 const NAMES_MAX: usize = 65_536;
 
+/// A directory that is exchanged for another while it is read is read again, so many times.
+const EXCHANGES_MAX: usize = 10;
+
 /// A name in a directory, by the order in which keys sort: a directory as its name and a `/`.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
@@ -39,6 +42,17 @@ struct Level {
     more_after: Option<Vec<u8>>,
     /// Whether anything in it was seen, or skipped because it came before.
     is_empty: bool,
+}
+
+impl Level {
+    /// Whether its path still leads to the directory that was read.
+    fn is_still_there(&self, root: &Root) -> bool {
+        let identity = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
+        let Some(read) = &self.fd else { return true };
+        let now = root.open_directory(&self.path);
+        // One that is gone is as good as one that is still there: it was read before it went.
+        now.is_err() || now.and_then(|now| identity(&now)) == identity(read)
+    }
 }
 
 /// A walk through what lies below a prefix.
@@ -97,7 +111,20 @@ impl Walker {
         &self.last
     }
 
+    /// Reads a directory. If it was exchanged for another meanwhile, it may have been emptied
+    /// before all of it was read, so the one that is there now is read.
     fn read_level(&self, path: String, after: Option<&[u8]>) -> Result<Level, Errno> {
+        let mut tries_left = EXCHANGES_MAX;
+        loop {
+            let level = self.read_level_once(path.clone(), after)?;
+            tries_left -= 1;
+            if tries_left == 0 || level.is_still_there(&self.root) {
+                return Ok(level);
+            }
+        }
+    }
+
+    fn read_level_once(&self, path: String, after: Option<&[u8]>) -> Result<Level, Errno> {
         let fd = self.root.open_directory(&path)?;
         let mut heap = BinaryHeap::new();
         let mut more = false;
@@ -214,7 +241,15 @@ fn file_entry(
             Err(errno) => return Err(errno),
         },
     };
-    match rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
+    let mut stat = rustix::fs::statat(&*at, name, AtFlags::SYMLINK_NOFOLLOW);
+    if matches!(stat, Err(Errno::NOENT))
+        && let Ok(now) = root.open_directory(&level.path)
+    {
+        // The directory may have been exchanged for another, and emptied.
+        *at = now;
+        stat = rustix::fs::statat(&*at, name, AtFlags::SYMLINK_NOFOLLOW);
+    }
+    match stat {
         Ok(stat) => {
             let size = u64::try_from(stat.st_size).unwrap_or(0);
             Ok(Some(Entry { key, kind: Kind::File, size, modified: modified(&stat) }))

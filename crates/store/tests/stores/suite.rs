@@ -23,6 +23,8 @@ pub async fn run(store: Arc<dyn Store>) {
     copies_and_deletes(&store).await;
     batches(&store).await;
     renames(&store).await;
+    exchanges(&store).await;
+    what_is_forgotten_is_gone(&store).await;
     bad_keys_are_refused(&store).await;
     assert_eq!(store.unfinished("").await.unwrap(), [], "nothing is left unfinished");
     store.delete_all("").await.unwrap();
@@ -339,6 +341,49 @@ async fn renames(store: &Arc<dyn Store>) {
     assert_eq!(error.kind(), ErrorKind::NotFound);
     store.rename("ren/new/two/b", "ren/b").await.unwrap();
     assert_eq!(keys(store, "ren", false).await, ["ren/a", "ren/b", "ren/taken"]);
+}
+
+async fn exchanges(store: &Arc<dyn Store>) {
+    for name in ["ex/one/a", "ex/one/b/c", "ex/two/a", "ex/two/new/d"] {
+        put(store, name, name.as_bytes()).await;
+    }
+    if !store.capabilities().exchange {
+        let linked = store.link_all("ex/one", "ex/two").await.unwrap_err();
+        let exchanged = store.exchange("ex/one", "ex/two").await.unwrap_err();
+        let kinds = [linked.kind(), exchanged.kind()];
+        assert_eq!(kinds, [ErrorKind::Unsupported, ErrorKind::Unsupported]);
+        return;
+    }
+    // What is there stays, and doing it again changes nothing.
+    assert_eq!(store.link_all("ex/one", "ex/two").await.unwrap(), 1);
+    assert_eq!(store.link_all("ex/one", "ex/two").await.unwrap(), 0);
+    assert_eq!(store.link_all("ex/one/a", "ex/two/second/a").await.unwrap(), 1);
+    assert_eq!(store.link_all("ex/nothing", "ex/two").await.unwrap(), 0);
+    store.exchange("ex/one", "ex/two").await.unwrap();
+    assert_eq!(keys(store, "ex/one", true).await.len(), 4);
+    assert_eq!(keys(store, "ex/two", true).await, ["ex/two/a", "ex/two/b/c"]);
+    assert_eq!(get(store, "ex/one/a").await, "ex/two/a");
+    assert_eq!(get(store, "ex/two/a").await, "ex/one/a");
+    assert_eq!(get(store, "ex/one/second/a").await, "ex/one/a");
+    // A put replaces one of two keys, not the content that both had.
+    put(store, "ex/two/b/c", "changed").await;
+    assert_eq!(get(store, "ex/one/b/c").await, "ex/one/b/c");
+    store.delete_all("ex/two").await.unwrap();
+    assert_eq!(get(store, "ex/one/b/c").await, "ex/one/b/c");
+    let error = store.exchange("ex/one", "ex/nothing").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+async fn what_is_forgotten_is_gone(store: &Arc<dyn Store>) {
+    for name in ["gone/a", "gone/b/c", "gone.not"] {
+        put(store, name, name.as_bytes()).await;
+    }
+    store.forget("gone").await.unwrap();
+    store.forget("gone").await.unwrap();
+    assert_eq!(keys(store, "gone", true).await, Vec::<String>::new());
+    assert_eq!(get(store, "gone.not").await, "gone.not");
+    store.forget("gone.not").await.unwrap();
+    assert_eq!(kind_of_get(store, "gone.not").await, ErrorKind::NotFound);
 }
 
 async fn bad_keys_are_refused(store: &Arc<dyn Store>) {

@@ -196,9 +196,13 @@ fn row(path: &Path, result: &Result<Report, Error>) -> Vec<String> {
             report.errors.to_string(),
             report.warnings.to_string(),
         ],
-        Err(_) => {
+        Err(error) => {
             let dash = || "-".to_owned();
-            vec![name, "unreadable".into(), dash(), dash(), dash(), dash()]
+            let word = match error {
+                Error::Limit { .. } => "refused",
+                _ => "unreadable",
+            };
+            vec![name, word.into(), dash(), dash(), dash(), dash()]
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `accession bench bag`: how fast bags are validated, beside bagit.py and the speed of openssl.
 
+use super::timing::{Time, median};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -9,7 +10,6 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -45,21 +45,12 @@ struct Measured {
     bytes: u64,
 }
 
-/// What a run took: by the clock, and of the processors. On a machine that also does other work
-/// only the second is comparable.
-#[derive(Clone, Copy)]
-struct Time {
-    seconds: f64,
-    cpu_seconds: Option<f64>,
-}
-
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let place = match &args.work {
         Some(directory) => tempfile::tempdir_in(directory)?,
         None => tempfile::tempdir()?,
     };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let floor = openssl_floor();
     let mut lines = Vec::new();
     let sets = [("small", args.small, 4096), ("large", args.large, args.large_mib << 20)];
     for (name, files, size) in sets {
@@ -69,11 +60,11 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         make_tar(&directory, &tar, name)?;
         let bytes = files * size;
         let mut push = |what: String, time: Time| lines.push(Measured { what, time, bytes });
-        if let Some(bytes_per_second) = floor {
-            let cpu_seconds = bytes as f64 / bytes_per_second;
-            let seconds = cpu_seconds / workers as f64;
-            let time = Time { seconds, cpu_seconds: Some(cpu_seconds) };
-            push(format!("{name}: openssl speed, {workers} cores"), time);
+        match Floor::measure(workers) {
+            Some(floor) => {
+                push(format!("{name}: openssl speed, {workers} cores"), floor.time(bytes))
+            }
+            None => tracing::warn!("no comparison with openssl: it could not be run"),
         }
         push(format!("{name}: directory"), median(args.runs, || validate(&directory))?);
         push(format!("{name}: tar"), median(args.runs, || validate(&tar))?);
@@ -103,8 +94,8 @@ fn tell(lines: &[Measured], global: &Global) -> Result<(), Failure> {
     }
     let rows = lines.iter().map(|line| {
         let rate = output::size((line.bytes as f64 / line.time.seconds.max(1e-9)) as u64);
-        let cpu = line.time.cpu_seconds.map_or("-".to_owned(), |s| format!("{s:.2} s"));
-        vec![line.what.clone(), format!("{:.3} s", line.time.seconds), cpu, format!("{rate}/s")]
+        let median = format!("{:.3} s", line.time.seconds);
+        vec![line.what.clone(), median, line.time.cpu_text(), format!("{rate}/s")]
     });
     Ok(output::table(&["validation, sha256 and sha512", "median", "processor", "rate"], rows)?)
 }
@@ -186,49 +177,39 @@ fn peer(program: &Path, bag: &Path) -> Result<(), Failure> {
     Err(Failure::unable("peer", format!("{} ended with {status}", program.display())))
 }
 
-/// Runs once to warm the cache, then takes the medians.
-fn median(runs: usize, mut work: impl FnMut() -> Result<(), Failure>) -> Result<Time, Failure> {
-    work()?;
-    let (mut times, mut cpu_times) = (Vec::new(), Vec::new());
-    for _ in 0..runs.max(1) {
-        let (start, cpu_start) = (Instant::now(), cpu_seconds());
-        work()?;
-        times.push(start.elapsed().as_secs_f64());
-        if let (Some(before), Some(after)) = (cpu_start, cpu_seconds()) {
-            cpu_times.push(after - before);
-        }
+/// What `openssl speed` says of both digests together.
+struct Floor {
+    /// Bytes a second of one core.
+    one_core: f64,
+    /// Bytes a second of all cores at once, which is less than their sum where they share parts.
+    all_cores: f64,
+}
+
+impl Floor {
+    fn measure(cores: usize) -> Option<Floor> {
+        let both = |cores: usize| {
+            let time = |algorithm| openssl_speed(algorithm, cores).map(|rate| 1.0 / rate);
+            Some(1.0 / (time("sha256")? + time("sha512")?))
+        };
+        Some(Floor { one_core: both(1)?, all_cores: both(cores)? })
     }
-    let middle = |times: &mut Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times.get(times.len() / 2).copied()
-    };
-    let cpu_seconds = middle(&mut cpu_times);
-    Ok(Time { seconds: middle(&mut times).unwrap_or_default(), cpu_seconds })
+
+    fn time(&self, bytes: u64) -> Time {
+        let cpu_seconds = Some(bytes as f64 / self.one_core);
+        Time { seconds: bytes as f64 / self.all_cores, cpu_seconds }
+    }
 }
 
-/// What this process and the programs it ran have used of the processors; only Linux tells it in
-/// a file. Counted in hundredths of a second.
-fn cpu_seconds() -> Option<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in parentheses may hold anything; what follows are numbers.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let ticks: Option<Vec<f64>> =
-        fields.split_whitespace().skip(11).take(4).map(|field| field.parse().ok()).collect();
-    Some(ticks?.iter().sum::<f64>() / 100.0)
-}
-
-/// Bytes a second of one core that computes both digests, as `openssl speed` says.
-fn openssl_floor() -> Option<f64> {
-    let rate = |algorithm: &str| -> Option<f64> {
-        let output = Command::new("openssl")
-            .args(["speed", "-seconds", "1", "-bytes", "131072", "-evp", algorithm])
-            .stderr(Stdio::null())
-            .output()
-            .ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let last = text.lines().rev().find(|line| line.trim_end().ends_with('k'))?;
-        let number = last.split_whitespace().last()?.trim_end_matches('k');
-        number.parse::<f64>().ok().map(|thousands| thousands * 1000.0)
-    };
-    Some(1.0 / (1.0 / rate("sha256")? + 1.0 / rate("sha512")?))
+fn openssl_speed(algorithm: &str, cores: usize) -> Option<f64> {
+    let mut command = Command::new("openssl");
+    command.args(["speed", "-seconds", "1", "-bytes", "131072"]);
+    if cores > 1 {
+        // One core is measured by its processor time, all of them by the clock.
+        command.args(["-elapsed", "-multi", &cores.to_string()]);
+    }
+    let output = command.args(["-evp", algorithm]).stderr(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let last = text.lines().rev().find(|line| line.trim_end().ends_with('k'))?;
+    let number = last.split_whitespace().last()?.trim_end_matches('k');
+    number.parse::<f64>().ok().map(|thousands| thousands * 1000.0)
 }

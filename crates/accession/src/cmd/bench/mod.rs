@@ -3,9 +3,12 @@
 mod bag;
 mod driver;
 mod identify;
+mod ingest;
 mod load;
+mod manifest;
 mod ocfl;
 mod queue;
+mod timing;
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -23,8 +26,12 @@ enum Command {
     Queue(queue::Args),
     /// Validation of bags: many small files, few large ones, as directory and as tar
     Bag(bag::Args),
+    /// Checking of manifests, Checkm and JSON, beside reading them
+    Manifest(manifest::Args),
     /// Identification of formats: many small files, and whole large ones, beside siegfried
     Identify(identify::Args),
+    /// Whole ingests, beside copying and hashing the same bytes
+    Ingest(ingest::Args),
     /// Reading and writing of large OCFL inventories, and the memory they take
     Ocfl(ocfl::Args),
     /// Answer a harness that compares job queues
@@ -36,7 +43,9 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     match args.command {
         Command::Queue(args) => queue::run(args, global),
         Command::Bag(args) => bag::run(args, global),
+        Command::Manifest(args) => manifest::run(args, global),
         Command::Identify(args) => identify::run(args, global),
+        Command::Ingest(args) => ingest::run(args, global),
         Command::Ocfl(args) => ocfl::run(args, global),
         Command::Driver(args) => driver::run(args),
     }

@@ -180,7 +180,7 @@ async fn round(
 }
 
 /// Small appends that each wait for the disk, as a commit does.
-fn fsync_rate(dir: &Path) -> Result<f64, Failure> {
+pub fn fsync_rate(dir: &Path) -> Result<f64, Failure> {
     let mut file = tempfile::tempfile_in(dir)?;
     let began = Instant::now();
     let mut count = 0;

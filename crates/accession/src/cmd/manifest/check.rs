@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
   accession manifest check batch.checkm
   accession manifest check --profile object *.checkm
   accession manifest check --json deposit.json | jq '.problems[] | select(.severity == \"error\")'
+  accession manifest check --follow collection.checkm
   accession manifest check --schema > checkm-json.schema.json
   accession manifest check --codes
 
@@ -27,6 +28,9 @@ pub struct Args {
     /// How many problems of each kind to show; all are counted
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: usize,
+    /// Read the manifests that `@` rows include too, if they are files beside the manifest or below
+    #[arg(long)]
+    follow: bool,
     /// Warnings make a manifest invalid too
     #[arg(long)]
     strict: bool,
@@ -73,16 +77,67 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
 
 fn check(path: &Path, args: &Args, global: &Global) -> Result<Exit, Failure> {
     let options = Options { profile: args.profile, problems_max: args.limit, ..Options::default() };
-    let source = open(path, global)?;
     let failed = |error| reading_failed(path, &error);
+    if args.follow {
+        return follow(path, &options, args, global);
+    }
+    let source = open(path, global)?;
     let reader = Reader::new(source, &options).map_err(failed)?;
     let (report, header) = reader.finish_with_header().map_err(failed)?;
+    tell(path, &report, header, args, global)
+}
+
+/// A report is given for the manifest and for each that it includes.
+fn follow(path: &Path, options: &Options, args: &Args, global: &Global) -> Result<Exit, Failure> {
+    if path == Path::new("-") {
+        let message = "--follow needs a file: what standard input includes is beside no file";
+        return Err(Failure::refused("follow", message));
+    }
+    let mut exit = Exit::Yes;
+    checkm::follow(path, options, |followed| {
+        if tell(&followed.path, &followed.report, followed.header, args, global)? == Exit::No {
+            exit = Exit::No;
+        }
+        Ok(())
+    })
+    .map_err(|stop| match stop {
+        Stop::Read(error) => reading_failed(path, &error),
+        Stop::Tell(failure) => failure,
+    })?;
+    Ok(exit)
+}
+
+/// Why following ended early.
+enum Stop {
+    Read(checkm::Error),
+    Tell(Failure),
+}
+
+impl From<checkm::Error> for Stop {
+    fn from(error: checkm::Error) -> Stop {
+        Stop::Read(error)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Tell(failure)
+    }
+}
+
+fn tell(
+    path: &Path,
+    report: &Report,
+    header: Option<checkm::Header>,
+    args: &Args,
+    global: &Global,
+) -> Result<Exit, Failure> {
     let profile = header.map(|header| header.profile);
     let is_valid = report.is_valid() && !(args.strict && report.warnings() > 0);
     if global.json {
-        output::json(&as_json(path, &report, profile, is_valid))?;
+        output::json(&as_json(path, report, profile, is_valid))?;
     } else {
-        print_report(path, &report, profile, is_valid)?;
+        print_report(path, report, profile, is_valid)?;
     }
     Ok(if is_valid { Exit::Yes } else { Exit::No })
 }

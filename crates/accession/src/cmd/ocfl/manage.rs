@@ -85,8 +85,12 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
     }
     let rows = leftovers.iter().map(|leftover| {
         vec![
-            leftover.id.clone(),
-            leftover.version.map_or("purge".to_owned(), |version| version.to_string()),
+            if is_nameless(leftover) { leftover.path.clone() } else { leftover.id.clone() },
+            match leftover.version {
+                Some(version) => version.to_string(),
+                None if is_nameless(leftover) => "unknown".to_owned(),
+                None => "purge".to_owned(),
+            },
             if leftover.complete { "complete" } else { "unfinished" }.to_owned(),
             leftover.modified.map(ocfl::rfc3339).unwrap_or_default(),
             outcome(leftover, args.dry_run).to_owned(),
@@ -96,9 +100,15 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Yes)
 }
 
+/// Whether no note tells which object it belongs to.
+fn is_nameless(leftover: &Leftover) -> bool {
+    leftover.id.is_empty()
+}
+
 fn outcome(leftover: &Leftover, dry_run: bool) -> &'static str {
     match (leftover.outcome, dry_run) {
         (Outcome::Kept, _) => "kept",
+        (Outcome::Blocked, _) if is_nameless(leftover) => "left: it is no note of ours",
         (Outcome::Blocked, _) => "left: the object is damaged",
         (Outcome::Finished, false) => "finished",
         (Outcome::Finished, true) => "would be finished",

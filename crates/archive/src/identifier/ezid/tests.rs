@@ -1,26 +1,18 @@
 use super::*;
 use crate::http::stand_in::{Reply, Seen, StandIn, nobody, serve};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a stand-in does with a request before it is answered as EZID would.
-type Mood = fn(usize, &Seen) -> Option<Reply>;
-
-/// Keeps identifiers as EZID does. `mood` may lose the answer after the work is done.
-fn ezid(before: Mood, after: Mood) -> (StandIn, Arc<Mutex<BTreeMap<String, String>>>) {
+/// Keeps identifiers as EZID does. `lose` may lose the answer after the work is done.
+fn ezid(
+    lose: impl Fn() -> Option<Reply> + Send + Sync + 'static,
+) -> (StandIn, Arc<Mutex<BTreeMap<String, String>>>) {
     let kept: Arc<Mutex<BTreeMap<String, String>>> = Arc::default();
     let own = kept.clone();
-    let count = Mutex::new(0);
     let server = serve(move |seen| {
-        let nth = {
-            let mut count = count.lock().unwrap();
-            *count += 1;
-            *count
-        };
-        before(nth, seen).unwrap_or_else(|| {
-            let answer = answer(&mut own.lock().unwrap(), seen);
-            after(nth, seen).unwrap_or(answer)
-        })
+        let answer = answer(&mut own.lock().unwrap(), seen);
+        lose().unwrap_or(answer)
     });
     (server, kept)
 }
@@ -45,19 +37,14 @@ fn answer(kept: &mut BTreeMap<String, String>, seen: &Seen) -> Reply {
     }
 }
 
-fn nothing(_: usize, _: &Seen) -> Option<Reply> {
-    None
-}
-
 fn client(server: &StandIn) -> Ezid {
-    let mut client = Ezid::new(&server.url, "u", "p", "ark:/99999/fk4");
-    client.timeout = Duration::from_millis(500);
-    client
+    let timeout = Duration::from_secs(600);
+    Ezid { timeout, ..Ezid::new(&server.url, "u", "p", "ark:/99999/fk4") }
 }
 
 #[tokio::test]
 async fn a_job_has_one_identifier_however_often_it_asks() {
-    let (server, kept) = ezid(nothing, nothing);
+    let (server, kept) = ezid(|| None);
     let metadata =
         Metadata { who: Some("A\nB".into()), what: Some("50%".into()), ..Metadata::default() };
     let first = client(&server).mint("here/7", &metadata).await.unwrap();
@@ -77,19 +64,20 @@ async fn a_job_has_one_identifier_however_often_it_asks() {
 
 #[tokio::test]
 async fn an_answer_lost_after_minting_never_makes_two() {
-    let lost: [Mood; 2] = [
-        |nth, _| (nth <= 2).then_some(Reply::Silence),
-        |nth, _| (nth <= 2).then_some(Reply::HangUp),
-    ];
-    for after in lost {
-        let (server, kept) = ezid(nothing, after);
+    let ways: [(fn() -> Reply, u64); 2] = [(|| Reply::Silence, 500), (|| Reply::HangUp, 600_000)];
+    for (reply, patience_ms) in ways {
+        let losing = Arc::new(AtomicBool::new(true));
+        let still = losing.clone();
+        let (server, kept) = ezid(move || still.load(Ordering::SeqCst).then(reply));
+        let impatient = Ezid { timeout: Duration::from_millis(patience_ms), ..client(&server) };
         for _ in 0..2 {
-            let error = client(&server).mint("j", &Metadata::default()).await.unwrap_err();
-            assert!(error.is_transient(), "{error}");
-            assert!(
-                matches!(&error, Error::Transient { target: Some(target), .. } if target == "ezid")
-            );
+            let error = impatient.mint("j", &Metadata::default()).await.unwrap_err();
+            assert_eq!((error.code(), error.is_transient()), ("ezid.unreachable", true), "{error}");
+            let named =
+                matches!(&error, Error::Transient { target: Some(name), .. } if name == "ezid");
+            assert!(named, "{error}");
         }
+        losing.store(false, Ordering::SeqCst);
         let ark = client(&server).mint("j", &Metadata::default()).await.unwrap();
         assert_eq!(kept.lock().unwrap().keys().collect::<Vec<_>>(), [&ark]);
     }
@@ -97,7 +85,7 @@ async fn an_answer_lost_after_minting_never_makes_two() {
 
 #[tokio::test]
 async fn a_name_that_is_another_s_is_left_alone() {
-    let (server, kept) = ezid(nothing, nothing);
+    let (server, kept) = ezid(|| None);
     let client = client(&server);
     let taken = client.minter().unwrap().mint(number_of("j", 0));
     kept.lock().unwrap().insert(taken.clone(), "accession.job: somebody else\n".into());

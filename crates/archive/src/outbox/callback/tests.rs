@@ -12,7 +12,7 @@ fn fields() -> Map<String, Value> {
 }
 
 fn callback(url: &str) -> Callback {
-    let timeout = Duration::from_millis(500);
+    let timeout = Duration::from_secs(600);
     Callback { allow_private: true, timeout, ..Callback::new(url, b"secret") }
 }
 
@@ -85,9 +85,11 @@ async fn answers_decide_whether_it_is_tried_again() {
             assert_eq!(target.as_deref(), Some("127.0.0.1"));
         }
     }
-    for reply in [|| Reply::Silence, || Reply::HangUp] {
-        let server = serve(move |_| reply());
-        let error = callback(&server.url).send("a", &fields(), NOW).await.unwrap_err();
+    let mute = serve(|_| Reply::Silence);
+    let impatient = Callback { timeout: Duration::from_millis(300), ..callback(&mute.url) };
+    let rude = serve(|_| Reply::HangUp);
+    for callback in [impatient, callback(&rude.url)] {
+        let error = callback.send("a", &fields(), NOW).await.unwrap_err();
         assert_eq!((error.code(), error.is_transient()), ("callback.unreachable", true), "{error}");
     }
     let error =

@@ -97,6 +97,8 @@ type Body = UnsyncBoxBody<Bytes, Error>;
 
 pub async fn serve(listener: TcpListener, service: S3Service, faults: Arc<Faults>) {
     while let Ok((socket, _)) = listener.accept().await {
+        // Head and body of an answer are two writes; the second shall not wait for the first.
+        socket.set_nodelay(true).ok();
         tokio::spawn(connection(socket, service.clone(), faults.clone()));
     }
 }

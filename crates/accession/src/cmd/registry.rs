@@ -1,0 +1,67 @@
+//! `accession registry rebuild --from STORE`: the registry, restored from a store alone.
+
+use super::site;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use archive::registry::rebuild;
+use clap::Subcommand;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession registry rebuild --from main
+  accession registry dump")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Take in what a store has and the registry does not know
+    Rebuild(Rebuild),
+    /// Print all of the registry that a store can know, for comparing two of them
+    Dump,
+}
+
+#[derive(clap::Args)]
+struct Rebuild {
+    /// The store's name in the configuration
+    #[arg(long, value_name = "STORE")]
+    from: String,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    let (site, _) = site::open_small(global)?;
+    match args.command {
+        Command::Dump => {
+            let lines: archive::Result<Vec<String>> = site.db.read_blocking(rebuild::dump);
+            for line in lines? {
+                output::line(&output::printable(&line))?;
+            }
+            Ok(Exit::Yes)
+        }
+        Command::Rebuild(args) => {
+            let bar = output::count_bar(None, "objects");
+            if global.json || global.quiet {
+                bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
+            }
+            let done = site::block_on(rebuild::rebuild(&site, &args.from, |so_far| {
+                bar.set_position(so_far.objects + so_far.known);
+            }))??;
+            bar.finish_and_clear();
+            if global.json {
+                output::json(&done)?;
+            } else {
+                output::line(&format!(
+                    "{} objects taken in, with {} versions, {} files and {} events; {} were known",
+                    done.objects, done.versions, done.files, done.events, done.known
+                ))?;
+                for unreadable in &done.unreadable {
+                    output::line(&format!("could not be read: {}", output::printable(unreadable)))?;
+                }
+            }
+            Ok(if done.unreadable.is_empty() { Exit::Yes } else { Exit::No })
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Restoring the registry from a store alone: every version carries its record, and the inventory
+//! says which files each version has.
+
+use super::carried::{Line, RECORD};
+use super::events;
+use crate::codes::ObjectState;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::site::Site;
+use crate::stores::store_error;
+use db::{Micros, Statement, Tx, Value, statement};
+use futures_util::{StreamExt, TryStreamExt};
+use ocfl::Object;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// What rebuilding came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Rebuilt {
+    pub objects: u64,
+    pub versions: u64,
+    pub files: u64,
+    pub events: u64,
+    /// Objects that were in the registry already, as new as in the store.
+    pub known: u64,
+    /// Objects whose records could not be read, and why.
+    pub unreadable: Vec<String>,
+}
+
+/// Restores what a store knows and the registry does not.
+pub async fn rebuild(
+    site: &Arc<Site>,
+    store: &str,
+    mut tell: impl FnMut(&Rebuilt),
+) -> Result<Rebuilt> {
+    let place = site.stores.get(store).await?;
+    let mut rebuilt = Rebuilt::default();
+    let mut paths = place.root.object_paths();
+    while let Some(path) = paths.next().await {
+        let path = path.map_err(|e| store_error(store, e))?;
+        match one(site, store, &place.root, &path).await {
+            Ok(Some((versions, files, events))) => {
+                rebuilt.objects += 1;
+                rebuilt.versions += versions;
+                rebuilt.files += files;
+                rebuilt.events += events;
+            }
+            Ok(None) => rebuilt.known += 1,
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => rebuilt.unreadable.push(format!("{path}: {error}")),
+        }
+        tell(&rebuilt);
+    }
+    Ok(rebuilt)
+}
+
+/// What one version's record says.
+struct Carried {
+    object: (String, String, Vec<String>, String),
+    version: Line,
+    events: Vec<Event>,
+    files: Vec<Line>,
+}
+
+async fn one(
+    site: &Arc<Site>,
+    store: &str,
+    root: &ocfl::StorageRoot,
+    path: &str,
+) -> Result<Option<(u64, u64, u64)>> {
+    let object = root.object_at(path).await.map_err(|e| store_error(store, e))?;
+    let head = i64::from(object.inventory().head().number());
+    let identifier = object.id().to_string();
+    let known: Option<i64> = site.db.read(move |tx| head_of(tx, &identifier)).await?;
+    if known.is_some_and(|known| known >= head) {
+        return Ok(None);
+    }
+    let mut versions = Vec::new();
+    for version in object.inventory().versions() {
+        versions.push(read_record(store, &object, version).await?);
+    }
+    let facts = Facts {
+        store: store.to_string(),
+        key: path.to_string(),
+        digest: object.digest().to_string(),
+        fixity_micros: 90 * 86_400 * 1_000_000,
+        // Which files each version has, by its inventory: that is what others believe too.
+        states: states(&object),
+        versions,
+    };
+    let counts = (
+        facts.versions.len() as u64,
+        facts.versions.iter().map(|v| v.files.len() as u64).sum(),
+        facts.versions.iter().map(|v| v.events.len() as u64).sum(),
+    );
+    let facts = Arc::new(facts);
+    site.db.write(move |tx| restore(tx, &facts)).await?;
+    Ok(Some(counts))
+}
+
+fn head_of(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<i64>> {
+    const HEAD: Statement = statement!("sql/head_of_object");
+    Ok(tx.first::<(i64,)>(&HEAD, &db::params![identifier])?.map(|r| r.0))
+}
+
+/// The deposited files of each version: path and digest.
+fn states(object: &Object) -> Vec<HashMap<String, String>> {
+    let inventory = object.inventory();
+    inventory
+        .versions()
+        .iter()
+        .map(|version| {
+            inventory
+                .files(version)
+                .filter(|file| !file.path.starts_with("accession/"))
+                .map(|file| (file.path.to_string(), file.digest.to_string()))
+                .collect()
+        })
+        .collect()
+}
+
+async fn read_record(store: &str, object: &Object, version: &ocfl::Version) -> Result<Carried> {
+    let failed = |e| store_error(store, e);
+    let name = version.name();
+    let file = object.file(Some(name), RECORD).map_err(|_| {
+        Error::permanent(
+            "no_record",
+            format!(
+                "version {name} of {} carries no {RECORD}; it was not written by this program",
+                object.id()
+            ),
+        )
+    })?;
+    let mut content = object.content(&file).await.map_err(failed)?;
+    let mut bytes = Vec::new();
+    while let Some(chunk) = content.try_next().await.map_err(|e| failed(e.into()))? {
+        bytes.extend_from_slice(&chunk);
+    }
+    let damaged = |what: &str| {
+        Error::permanent(
+            "bad_record",
+            format!("{RECORD} of version {name} of {}: {what}", object.id()),
+        )
+    };
+    let (mut found, mut of, mut events, mut files) = (None, None, Vec::new(), Vec::new());
+    for line in bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
+        let line: Line = serde_json::from_slice(line).map_err(|e| damaged(&e.to_string()))?;
+        match line {
+            Line::Object { identifier, collection, local_ids, lock } => {
+                found = Some((identifier, collection, local_ids, lock));
+            }
+            version @ Line::Version { .. } => of = Some(version),
+            Line::Event(event) => events.push(event),
+            file @ Line::File { .. } => files.push(file),
+        }
+    }
+    let (object, version) = found.zip(of).ok_or_else(|| damaged("its first lines are missing"))?;
+    Ok(Carried { object, version, events, files })
+}
+
+/// Everything about one object, ready to be written.
+struct Facts {
+    store: String,
+    key: String,
+    digest: String,
+    fixity_micros: Micros,
+    states: Vec<HashMap<String, String>>,
+    versions: Vec<Carried>,
+}
+
+fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
+    const FORGET: [Statement; 5] = [
+        statement!("sql/forget_versions"),
+        statement!("sql/forget_files"),
+        statement!("sql/forget_copies"),
+        statement!("sql/forget_local_ids"),
+        statement!("sql/forget_object"),
+    ];
+    const OBJECT: Statement = statement!("sql/restore_object");
+    const LOCAL_ID: Statement = statement!("sql/add_local_id");
+    let (Some(first), Some(last)) = (facts.versions.first(), facts.versions.last()) else {
+        return Ok(());
+    };
+    let (identifier, collection, _, lock) = &last.object;
+    // An older state of it gives way: the store has all of it, and more.
+    if let Some((old,)) = find_id(tx, identifier)? {
+        for statement in &FORGET {
+            tx.execute(statement, &db::params![old])?;
+        }
+    }
+    let id = tx.next_ids("object_ids", 1)?[0];
+    let moment = |carried: &Carried| match &carried.version {
+        Line::Version { at, .. } => *at,
+        _ => 0,
+    };
+    let (metadata, title, job) = match &last.version {
+        Line::Version { metadata, job, .. } => {
+            (serde_json::json!(metadata).to_string(), metadata.what.clone(), *job)
+        }
+        _ => (String::from("{}"), None, 0),
+    };
+    let head = i64::try_from(facts.versions.len()).unwrap_or(0);
+    tx.execute(
+        &OBJECT,
+        &db::params![
+            id,
+            identifier,
+            collection,
+            lock,
+            ObjectState::Active,
+            job,
+            head,
+            &title,
+            &metadata,
+            moment(first),
+            moment(last)
+        ],
+    )?;
+    for local in &last.object.2 {
+        tx.execute(&LOCAL_ID, &db::params![collection, local, id])?;
+    }
+    restore_files(tx, id, facts)?;
+    restore_versions(tx, id, facts)?;
+    restore_copy(tx, id, head, moment(last), facts)
+}
+
+fn find_id(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<(i64,)>> {
+    const FIND: Statement = statement!("sql/object_id_of");
+    Ok(tx.first(&FIND, &db::params![identifier])?)
+}
+
+/// A file's row is valid from the version that brought it to the last one that has it.
+fn restore_files(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
+    const FILE: Statement = statement!("sql/restore_files", per engine);
+    const COUNT: Statement = statement!("sql/count_object");
+    let mut rows: Vec<(
+        &str,
+        i64,
+        Option<i64>,
+        i64,
+        &str,
+        Option<String>,
+        &Option<String>,
+        Option<String>,
+    )> = Vec::new();
+    let versions = facts.states.len();
+    for (index, carried) in facts.versions.iter().enumerate() {
+        for line in &carried.files {
+            let Line::File { path, size, sha512, digests, puid, format } = line else { continue };
+            let still = |state: &HashMap<String, String>| {
+                state.get(path).is_some_and(|d| d.eq_ignore_ascii_case(sha512))
+            };
+            let kept = facts.states[index..].iter().take_while(|s| still(s)).count();
+            let until = (index + kept < versions).then(|| i64::try_from(index + kept).unwrap_or(0));
+            let since = i64::try_from(index + 1).unwrap_or(0);
+            let text = |v: &Option<serde_json::Value>| v.as_ref().map(ToString::to_string);
+            rows.push((path, since, until, *size, sha512, text(digests), puid, text(format)));
+        }
+    }
+    let values: Vec<[Value<'_>; 8]> = rows
+        .iter()
+        .map(|(path, since, until, size, sha512, digests, puid, format)| {
+            db::params![*path, *since, *until, *size, *sha512, digests, *puid, format]
+        })
+        .collect();
+    for portion in values.chunks(1000) {
+        tx.each::<(), 8>(&FILE, &db::params![id], portion)?;
+    }
+    tx.execute(&COUNT, &db::params![id])?;
+    Ok(())
+}
+
+fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
+    const VERSION: Statement = statement!("sql/insert_version");
+    const COUNT: Statement = statement!("sql/count_old_version");
+    for carried in &facts.versions {
+        let Line::Version {
+            number,
+            at,
+            job,
+            batch,
+            submitter,
+            message,
+            metadata,
+            files_new,
+            files_changed,
+            files_absent,
+            ..
+        } = &carried.version
+        else {
+            continue;
+        };
+        let metadata = serde_json::json!(metadata).to_string();
+        tx.execute(
+            &VERSION,
+            &db::params![
+                id,
+                *number,
+                *job,
+                *batch,
+                submitter,
+                message,
+                &metadata,
+                *files_new,
+                *files_changed,
+                *files_absent,
+                *at
+            ],
+        )?;
+        tx.execute(&COUNT, &db::params![id, *number])?;
+        for event in &carried.events {
+            events::insert(tx, Some(id), Some(*number), Some(*job), event)?;
+            events::adopt(tx, id, event)?;
+        }
+    }
+    Ok(())
+}
+
+fn restore_copy(tx: &mut Tx<'_>, id: i64, head: i64, at: Micros, facts: &Facts) -> Result<()> {
+    const COPY: Statement = statement!("sql/put_copy");
+    let due = at.saturating_add(facts.fixity_micros);
+    tx.execute(&COPY, &db::params![id, &facts.store, head, &facts.key, &facts.digest, at, due])?;
+    Ok(())
+}
+
+/// Everything the registry says of what a store can know, in an order that is the same in every
+/// registry: for comparing two of them.
+pub fn dump(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+    const DUMPS: [Statement; 5] = [
+        statement!("sql/dump_objects"),
+        statement!("sql/dump_versions"),
+        statement!("sql/dump_files"),
+        statement!("sql/dump_copies"),
+        statement!("sql/dump_events"),
+    ];
+    let mut lines: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (index, statement) in DUMPS.iter().enumerate() {
+        let rows: Vec<(String,)> = tx.query(statement, &[])?;
+        lines.insert(index, rows.into_iter().map(|r| r.0).collect());
+    }
+    Ok(lines.into_values().flatten().collect())
+}

@@ -1,0 +1,1 @@
+update events set object = $2 where id = $1

@@ -1,0 +1,1 @@
+select object from copies where store = $1 and key = $2

@@ -1,0 +1,4 @@
+select 'event ' || o.identifier || ' ' || e.id || ' ' || cast(e.version as text) || ' ' || e.kind
+  || ' ' || cast(e.at as text) || ' ' || e.agent || ' ' || e.outcome || ' ' || coalesce(e.detail, '')
+  || ' ' || coalesce(e.note, '') || ' ' || coalesce(e.path, '')
+from events e join objects o on o.id = e.object order by o.identifier, e.at, e.id

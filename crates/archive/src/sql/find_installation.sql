@@ -1,0 +1,1 @@
+select id from installation order by id limit 1

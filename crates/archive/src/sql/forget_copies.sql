@@ -1,0 +1,1 @@
+delete from copies where object = $1

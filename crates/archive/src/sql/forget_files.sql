@@ -1,0 +1,1 @@
+delete from files where object = $1

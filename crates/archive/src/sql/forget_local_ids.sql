@@ -1,0 +1,1 @@
+delete from local_ids where object = $1

@@ -1,0 +1,1 @@
+delete from objects where id = $1

@@ -1,0 +1,1 @@
+select head from objects where identifier = $1
