@@ -4,6 +4,7 @@ use crate::cli::Global;
 use crate::exit::Failure;
 use db::{Address, Db, Micros, Options, Tx};
 use queue::{Catalog, Result};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -91,7 +92,9 @@ pub fn address(global: &Global) -> Result<Address, Failure> {
         Some(text) => Ok(Address::parse(text)?),
         None => {
             let dir = data_directory(global)?;
-            std::fs::create_dir_all(&dir).map_err(|e| {
+            // What is deposited is nobody else's business.
+            let private = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+            private.map_err(|e| {
                 Failure::unable("data_directory", format!("the data directory {} cannot be made: {e}; choose another with --data or ACCESSION_DATA", dir.display()))
             })?;
             Ok(Address::sqlite(dir.join("accession.db")))

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -27,8 +28,10 @@ fn error(data: &Path, args: &[&str], status: i32) -> String {
 }
 
 fn private_dir() -> tempfile::TempDir {
-    // Made for its owner alone, as a data directory should be.
-    tempfile::tempdir().unwrap()
+    // For its owner alone, as a data directory should be.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    dir
 }
 
 #[test]
@@ -114,8 +117,8 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     assert_eq!(found(&well, "identifiers")["state"], "warning");
     std::fs::write(dir.path().join("blocked"), "a file").unwrap();
     std::fs::write(dir.path().join("password"), "hush\n").unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    std::fs::set_permissions(dir.path().join("password"), mode).unwrap();
+    let open = PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(dir.path().join("password"), open).unwrap();
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let text = format!(
         "[stores.main]\nurl = 'blocked'\n[work_space]\npath = 'blocked'\n[[watch]]\npath = 'nowhere'\ncollection = 'default'\n

@@ -4,7 +4,8 @@ use super::DEFAULT_STORE;
 use super::origin::{Entry, Origin, flatten};
 use super::place::{place, readings};
 use super::sections::{Config, StoreSection};
-use super::settings::{SETTINGS, sections, setting};
+use super::settings::{sections, setting};
+use super::variables::key_of;
 use crate::profile::MASK;
 use crate::{Error, Result};
 use serde_json::Value;
@@ -208,7 +209,7 @@ impl Layers {
         if sections().find(section).is_none() {
             return Ok(());
         }
-        let key = self.key_of(name).ok_or_else(|| {
+        let key = key_of(&self.tree, name).ok_or_else(|| {
             Error::permanent("config_key", format!("the environment variable {variable} is no setting; correct it or take it away (docs/configuration.md lists every setting)"))
         })?;
         let origin = Origin::Environment { variable: variable.to_string() };
@@ -265,72 +266,6 @@ impl Layers {
             if key.ends_with("secret") { MASK } else { text }
         )))
     }
-
-    /// The key that `STORES_MAIN_URL` stands for.
-    fn key_of(&self, name: &str) -> Option<String> {
-        let mut found: Option<(usize, String)> = None;
-        for setting in SETTINGS {
-            let parts: Vec<&str> = setting.key.split('.').collect();
-            for key in self.match_parts(Some(&self.tree), &parts, name) {
-                // The more of the name is fixed, the better the match.
-                let fixed = parts.iter().filter(|p| **p != "*").map(|p| p.len()).sum();
-                if found.as_ref().is_none_or(|(best, _)| fixed > *best) {
-                    found = Some((fixed, key));
-                }
-            }
-        }
-        found.map(|(_, key)| key)
-    }
-
-    /// The ways in which `name` can be the parts of a key; `*` is a name that is there or, if there
-    /// is none like it, a new one in small letters.
-    fn match_parts(&self, tree: Option<&Value>, parts: &[&str], name: &str) -> Vec<String> {
-        let Some((part, rest)) = parts.split_first() else { return Vec::new() };
-        let candidates: Vec<String> = match *part {
-            "*" => self.names_in(tree, name),
-            fixed => vec![fixed.to_string()],
-        };
-        let mut keys = Vec::new();
-        for candidate in candidates {
-            let Some(left) = name.strip_prefix(&variable_form(&candidate)) else { continue };
-            if rest.is_empty() {
-                if left.is_empty() {
-                    keys.push(candidate);
-                }
-                continue;
-            }
-            let Some(left) = left.strip_prefix('_') else { continue };
-            let below = tree.and_then(|tree| match tree {
-                Value::Array(list) => candidate.parse::<usize>().ok().and_then(|at| list.get(at)),
-                tree => tree.get(&candidate),
-            });
-            let found = self.match_parts(below, rest, left);
-            keys.extend(found.into_iter().map(|key| format!("{candidate}.{key}")));
-        }
-        keys
-    }
-
-    /// Names that are there, then those that `name` could begin with.
-    fn names_in(&self, tree: Option<&Value>, name: &str) -> Vec<String> {
-        let mut names: Vec<String> = match tree {
-            Some(Value::Object(map)) => map.keys().cloned().collect(),
-            Some(Value::Array(list)) => (0..=list.len()).map(|at| at.to_string()).collect(),
-            _ => Vec::new(),
-        };
-        let ends = name.match_indices('_').map(|(at, _)| at).chain([name.len()]);
-        for end in ends.filter(|end| *end > 0) {
-            let new = name[..end].to_ascii_lowercase();
-            if !names.iter().any(|there| variable_form(there) == variable_form(&new)) {
-                names.push(new);
-            }
-        }
-        names
-    }
-}
-
-/// A name as it is in a variable: `cold-copies` as `COLD_COPIES`.
-fn variable_form(name: &str) -> String {
-    name.to_ascii_uppercase().replace('-', "_")
 }
 
 fn read(file: &Path) -> Result<String> {

@@ -9,6 +9,7 @@ mod place;
 mod secret;
 mod sections;
 mod settings;
+mod variables;
 
 pub use check::{Problem, check_bounds, check_name};
 pub use load::{FILE_NAME, Flags, Loaded};

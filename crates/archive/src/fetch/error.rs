@@ -122,7 +122,7 @@ pub(super) fn too_large(url: &Url, limit: u64) -> Error {
 }
 
 /// An error of the disk that the file is written to.
-pub(super) fn of_disk(path: &std::path::Path, error: &std::io::Error) -> Error {
+pub(crate) fn of_disk(path: &std::path::Path, error: &std::io::Error) -> Error {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     let path = path.display();
     match error.kind() {

@@ -20,6 +20,7 @@ mod testing;
 mod tests;
 
 pub use allow::{AllowList, Allowed};
+pub(crate) use error::of_disk;
 
 use crate::config::FetchSection;
 use crate::{Error, Result};

@@ -30,6 +30,9 @@ pub enum State {
     Moving,
     /// Deposited as it looks.
     Taken,
+    /// Deposited, and its depositor was told that it failed, or that it is done.
+    ToldFailed,
+    Told,
 }
 
 impl State {
@@ -37,11 +40,14 @@ impl State {
         match self {
             State::Moving => "moving",
             State::Taken => "taken",
+            State::ToldFailed => "told failed",
+            State::Told => "told",
         }
     }
 
     pub fn parse(text: &str) -> State {
-        if text == "taken" { State::Taken } else { State::Moving }
+        let all = [State::Taken, State::ToldFailed, State::Told];
+        all.into_iter().find(|state| state.as_str() == text).unwrap_or(State::Moving)
     }
 }
 
@@ -83,8 +89,8 @@ pub fn decide<'a>(
 fn of_known(before: &Sighting, package: &Present, now: Micros, still: Micros) -> Decision {
     let same = before.fingerprint == package.fingerprint;
     match (before.state, same) {
-        (State::Taken, true) => Decision::Unchanged,
-        (State::Taken, false) => Decision::Changed,
+        (State::Taken | State::ToldFailed | State::Told, true) => Decision::Unchanged,
+        (State::Taken | State::ToldFailed | State::Told, false) => Decision::Changed,
         (State::Moving, true)
             if !package.unfinished && now.saturating_sub(before.seen_at) >= still =>
         {

@@ -1,20 +1,25 @@
 //! Drop folders and receiving buckets: a package that someone puts there is deposited once it has
 //! been still for a while.
 //!
-//! A look is [`look`] (reads the place), then [`step`] in a transaction (what became of each
-//! package, and which are ready), then for each that is ready one transaction with its deposit and
-//! [`take`]: whoever takes it first has it, so any number of processes may watch the same place.
+//! [`Poller::poll`] does one round. It is [`look`] (reads the place), then [`step`] in a transaction
+//! (what became of each package, and which are ready), then for each that is ready one transaction
+//! with its deposit and [`take`]: whoever takes it first has it, so any number of processes may
+//! watch the same place.
 
 pub mod beside;
 pub mod decide;
 pub mod list;
 pub mod names;
+mod poll;
+mod received;
+mod results;
 
 use crate::config::WatchSection;
 use crate::{Error, Result};
 use db::{Micros, Statement, Tx, statement};
 use decide::{Decision, Present, Sighting, State, decide};
 use list::{Found, Listing};
+pub use poll::Poller;
 use std::collections::BTreeMap;
 
 /// A package to be deposited.

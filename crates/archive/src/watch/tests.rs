@@ -90,3 +90,54 @@ async fn receipts_and_results_are_written_beside_and_are_no_packages() {
     let outside = beside::write(&case.watch, "../a", names::RESULT_SUFFIX, Vec::new()).await;
     assert_eq!(outside.unwrap_err().code(), "watch_name");
 }
+
+/// A poller over a prepared database, with the batches it made.
+fn poller(case: &Case) -> Poller {
+    let config = crate::config::Config::default();
+    let prepared = case.db.write_blocking(move |tx| crate::setup::prepare(tx, &config).map(drop));
+    prepared.unwrap();
+    let (payloads, received) = (case.dir.path().join("payloads"), case.dir.path().join("received"));
+    Poller { db: case.db.clone(), payloads, received }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_ready_is_deposited_once_with_a_receipt() {
+    let mut case = Case::new();
+    case.watch.collection = Some("default".into());
+    case.watch.results = true;
+    let poller = tokio::task::block_in_place(|| poller(&case));
+    case.put("letter.txt", "Dear Ann");
+    assert_eq!(poller.poll(&case.watch).await.unwrap(), []);
+    case.clock.advance(60_000_000);
+    let (one, two) = tokio::join!(poller.poll(&case.watch), poller.poll(&case.watch));
+    let receipts = [one.unwrap(), two.unwrap()].concat();
+    assert_eq!(receipts.len(), 1, "two processes, one deposit");
+    assert_eq!(
+        (receipts[0].name.as_str(), receipts[0].collection.as_str()),
+        ("letter.txt", "default")
+    );
+    let written = std::fs::read(case.dir.path().join("in/letter.txt.receipt.json")).unwrap();
+    let written: serde_json::Value = serde_json::from_slice(&written).unwrap();
+    assert_eq!(written["batch"], receipts[0].batch);
+    // Its next version waits until this one has ended.
+    case.put("letter.txt", "Dear Ann, again");
+    poller.poll(&case.watch).await.unwrap();
+    case.clock.advance(60_000_000);
+    assert_eq!(poller.poll(&case.watch).await.unwrap(), []);
+    assert!(!case.dir.path().join("in/letter.txt.result.json").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_collection_keeps_nothing_else_waiting() {
+    let mut case = Case::new();
+    case.watch.prefix_is_collection = true;
+    let poller = tokio::task::block_in_place(|| poller(&case));
+    for name in ["default", "nobody"] {
+        std::fs::create_dir(case.dir.path().join("in").join(name)).unwrap();
+        case.put(&format!("{name}/a.txt"), "x");
+    }
+    poller.poll(&case.watch).await.unwrap();
+    case.clock.advance(60_000_000);
+    let receipts = poller.poll(&case.watch).await.unwrap();
+    assert_eq!(receipts.iter().map(|r| r.collection.as_str()).collect::<Vec<_>>(), ["default"]);
+}

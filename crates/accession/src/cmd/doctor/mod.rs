@@ -6,7 +6,7 @@ mod outside;
 use crate::cli::Global;
 use crate::cmd::site;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{output, session};
 use serde::Serialize;
 
 /// Check database, stores, work space, mail, signatures, clock and permissions
@@ -76,7 +76,8 @@ pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
     findings.extend(local::signatures(global));
     findings.extend(local::identifiers(config));
     let runtime = tokio::runtime::Runtime::new()?;
-    findings.extend(runtime.block_on(outside::all(config)));
+    let data = session::data_directory(global)?;
+    findings.extend(runtime.block_on(outside::all(config, &data)));
     let problems = findings.iter().filter(|f| f.state == State::Problem).count();
     let warnings = findings.iter().filter(|f| f.state == State::Warning).count();
     if global.json {
@@ -87,7 +88,7 @@ pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
         for finding in &findings {
             print(finding)?;
         }
-        output::line(&format!("\n{problems} problems, {warnings} warnings"))?;
+        output::line(&format!("\nproblems: {problems}, warnings: {warnings}"))?;
     }
     Ok(if problems == 0 { Exit::Yes } else { Exit::No })
 }

@@ -4,19 +4,21 @@ use super::Finding;
 use crate::cmd::store::round_trip;
 use crate::output;
 use archive::config::{Config, StoreSection};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
-use store::{ListOptions, Store};
+use store::{ListOptions, LocalOptions, LocalStore, Store};
 
 /// A place that does not answer must not keep the others from being looked at.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Less than this share left is worth a warning.
 const SPACE_LEFT_PERCENT: u64 = 5;
 
-pub async fn all(config: &Config) -> Vec<Finding> {
+pub async fn all(config: &Config, data: &Path) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, section) in &config.stores {
         let what = format!("store {name}");
-        findings.push(match tokio::time::timeout(PATIENCE, store(&what, section)).await {
+        findings.push(match tokio::time::timeout(PATIENCE, store(&what, section, data)).await {
             Ok(finding) => finding,
             Err(_) => late(what, format!("stores.{name}.url")),
         });
@@ -37,9 +39,20 @@ fn late(what: String, key: String) -> Finding {
     Finding::problem(what, found, format!("check {key} and the network"))
 }
 
-async fn store(what: &str, section: &StoreSection) -> Finding {
+async fn store(what: &str, section: &StoreSection, data: &Path) -> Finding {
+    let path = Path::new(section.url.strip_prefix("file://").unwrap_or(&section.url));
+    if !section.url.starts_with("s3://") && !path.exists() {
+        let found =
+            format!("{} is not there yet; it is made when it is first needed", path.display());
+        return match path.starts_with(data) {
+            true => Finding::ok(what, found),
+            false => {
+                Finding::warning(what, found, "if it is a disk of its own, mount it; else make it")
+            }
+        };
+    }
     let fix = "check its url, that it exists, and that this user may write to it; `accession store check` says more";
-    let opened = match store::open(&section.url).await {
+    let opened = match open(&section.url).await {
         Ok(store) => store,
         Err(error) => return Finding::problem(what, error.to_string(), fix),
     };
@@ -72,6 +85,17 @@ async fn store(what: &str, section: &StoreSection) -> Finding {
         ),
         None => Finding::ok(what, found),
     }
+}
+
+/// Opens a store as ingest does, so that a look leaves nothing in it that does not belong there.
+async fn open(url: &str) -> store::Result<Arc<dyn Store>> {
+    if url.starts_with("s3://") {
+        return store::open(url).await;
+    }
+    let path = Path::new(url.strip_prefix("file://").unwrap_or(url));
+    let temporaries = ocfl::StorageRoot::TEMPORARIES.to_owned();
+    let options = LocalOptions { temporaries, create: false };
+    Ok(Arc::new(LocalStore::open_with(path, &options)?))
 }
 
 /// What a store cannot do that makes work slower or less safe.

@@ -1,0 +1,159 @@
+//! One round: what is ready is deposited, and depositors are told what became of the rest.
+
+use super::{Ready, look, names, received, results, step, take};
+use crate::collection;
+use crate::config::WatchSection;
+use crate::deposit::{self, NewDeposit, Options, Receipt, kind, payload};
+use crate::item::Source;
+use crate::{Error, Result};
+use db::{Db, Statement, Tx, statement};
+use queue::rules::batch;
+use queue::{BatchState, Catalog};
+use std::path::{Path, PathBuf};
+
+/// What a process that watches needs.
+#[derive(Clone)]
+pub struct Poller {
+    pub db: Db,
+    /// Where submitted manifests are kept with their batches.
+    pub payloads: PathBuf,
+    /// Where packages of buckets are put while they are ingested.
+    pub received: PathBuf,
+}
+
+/// Why a package that is ready is not deposited now.
+enum Not {
+    Yet,
+    Failed(Error),
+}
+
+impl From<Error> for Not {
+    fn from(error: Error) -> Not {
+        Not::Failed(error)
+    }
+}
+
+impl Poller {
+    /// Looks at a watched place once. What is wrong with one package is logged, and does not keep
+    /// the others waiting.
+    pub async fn poll(&self, watch: &WatchSection) -> Result<Vec<Receipt>> {
+        let listing = look(watch).await?;
+        for stray in &listing.strays {
+            tracing::debug!(watch = watch.path, "passed over: {stray}");
+        }
+        let it = watch.clone();
+        let ready = self.db.write(move |tx| step(tx, &it, &listing)).await?;
+        let mut receipts = Vec::new();
+        for package in ready {
+            match self.deposit(watch, &package).await {
+                Ok(receipt) => receipts.push(receipt),
+                Err(Not::Yet) => {}
+                // The database is everyone's; all else is about this package.
+                Err(Not::Failed(Error::Queue(error))) => return Err(error.into()),
+                Err(Not::Failed(error)) => {
+                    tracing::warn!(
+                        watch = watch.path,
+                        package = package.name,
+                        "not deposited: {error}"
+                    );
+                }
+            }
+        }
+        results::tell(&self.db, watch).await?;
+        if watch.path.starts_with("s3://") {
+            received::sweep(&self.db, watch, &self.received).await?;
+        }
+        Ok(receipts)
+    }
+
+    async fn deposit(&self, watch: &WatchSection, package: &Ready) -> Result<Receipt, Not> {
+        let path = match watch.path.starts_with("s3://") {
+            true => received::fetch(watch, package, &self.received).await?,
+            false => root(watch).join(&package.name),
+        };
+        let deposit = self.new_deposit(watch, package, &path)?;
+        let (it, ready) = (watch.clone(), package.clone());
+        let accepted = self.db.write(move |tx| accept(tx, &it, &ready, &deposit)).await;
+        let (receipt, beside) = match accepted {
+            Ok(Some(accepted)) => accepted,
+            Ok(None) => return Err(Not::Yet),
+            Err(Error::Permanent { code: TAKEN, .. }) => return Err(Not::Yet),
+            Err(error) => return Err(error.into()),
+        };
+        if beside {
+            let text = serde_json::json!(receipt).to_string().into_bytes();
+            let written =
+                super::beside::write(watch, &package.name, names::RECEIPT_SUFFIX, text).await;
+            // The deposit is safe; only its receipt is not where it was wanted.
+            if let Err(error) = written {
+                tracing::warn!(batch = receipt.batch, "{error}");
+            }
+        }
+        Ok(receipt)
+    }
+
+    fn new_deposit(
+        &self,
+        watch: &WatchSection,
+        package: &Ready,
+        path: &Path,
+    ) -> Result<NewDeposit> {
+        let kept = match kind::of_path(path)? {
+            kind::Deposited::Manifest => Some(payload::keep(&self.payloads, path)?),
+            _ => None,
+        };
+        Ok(NewDeposit {
+            collection: package.collection.clone(),
+            submitter: format!("watch {}", watch.path),
+            source: Source::from_path(path)?,
+            name: package.name.rsplit('/').next().unwrap_or(&package.name).to_string(),
+            payload: kept,
+            options: Options::default(),
+        })
+    }
+}
+
+/// The directory of a drop folder.
+fn root(watch: &WatchSection) -> &Path {
+    Path::new(watch.path.strip_prefix("file://").unwrap_or(&watch.path))
+}
+
+/// Undoes a deposit whose package another process took first.
+const TAKEN: &str = "watch_taken";
+
+/// Accepts a deposit and takes its package, or neither. `None` while the last version of the same
+/// package is still on its way: until that has ended nobody knows which object it is. Says also
+/// whether a receipt is wanted beside it.
+fn accept(
+    tx: &mut Tx<'_>,
+    watch: &WatchSection,
+    package: &Ready,
+    new: &NewDeposit,
+) -> Result<Option<(Receipt, bool)>> {
+    let mut new = new.clone();
+    if let Some(previous) = package.previous_batch {
+        match batch::load(tx, previous)?.state {
+            BatchState::Completed | BatchState::Failed | BatchState::Deleted => {}
+            _ => return Ok(None),
+        }
+        new.options.identifier = object_of(tx, previous)?;
+    }
+    let profile = collection::find(tx, &new.collection)?;
+    let beside = watch.results || profile.is_some_and(|profile| profile.results_beside);
+    let catalog = Catalog::load(tx)?;
+    let receipt = deposit::accept(tx, &catalog, &new)?;
+    if !take(tx, watch, package, receipt.batch)? {
+        return Err(Error::permanent(TAKEN, "another process took it, or it changed"));
+    }
+    Ok(Some((receipt, beside)))
+}
+
+/// The one object of a deposit; a manifest of many says itself which they are.
+fn object_of(tx: &mut Tx<'_>, batch: i64) -> Result<Option<String>> {
+    const OBJECTS: Statement = statement!("sql/objects_of_batch");
+    let found: Vec<(String, i64, i64)> = tx.query(&OBJECTS, &db::params![batch, 2])?;
+    Ok(match found.as_slice() {
+        [(identifier, ..)] => Some(identifier.clone()),
+        _ => None,
+    })
+}
