@@ -33,13 +33,13 @@ pub(super) fn put_batch(shared: &Shared, files: Vec<SmallFile>, names: Names) ->
     }
     // The contents have to be durable before the names: after a crash a file is whole or absent.
     if together {
-        shared.flusher.flush(shared.root.fd())?;
+        shared.flush()?;
     }
     for (key, temporary) in written {
         temporary.publish(&key, true, !together)?;
     }
     match together && names == Names::Now {
-        true => shared.flusher.flush(shared.root.fd()),
+        true => shared.flush(),
         false => Ok(()),
     }
 }

@@ -1,7 +1,5 @@
 //! Flushing the whole file system, once for everybody who waits for it.
 
-use super::root::os_error;
-use crate::error::Result;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -26,8 +24,8 @@ struct Rounds {
 
 impl Flusher {
     /// Makes everything durable that was written to this file system before.
-    pub(super) fn flush(&self, root: &OwnedFd) -> Result<()> {
-        self.share(|| sync(root)).map_err(|errno| os_error("", errno))
+    pub(super) fn flush(&self, root: &OwnedFd) -> Result<(), Errno> {
+        self.share(|| sync(root))
     }
 
     fn share(&self, sync: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {

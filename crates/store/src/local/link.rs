@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
 /// Up to so many directories are flushed one by one; for more, the file system is flushed.
-const FEW: usize = 16;
+const FEW: usize = 2;
 
 /// Whether a whole file system can be flushed.
 const FLUSHES_ALL: bool = cfg!(target_os = "linux");
@@ -106,7 +106,7 @@ impl Links<'_> {
 
     fn flush(self) -> Result<u64> {
         if FLUSHES_ALL && self.changed.len() > FEW {
-            self.shared.flusher.flush(self.shared.root.fd())?;
+            self.shared.flush()?;
             return Ok(self.count);
         }
         for path in &self.changed {

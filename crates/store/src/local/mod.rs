@@ -62,7 +62,6 @@ struct Shared {
     url: String,
     path: PathBuf,
     root: Arc<Root>,
-    flusher: flush::Flusher,
     temporaries: Arc<str>,
     walkers: Mutex<Vec<(Position, Walker)>>,
 }
@@ -101,7 +100,6 @@ impl LocalStore {
             url: format!("file://{}", path.display()),
             path,
             root: Arc::new(Root::new(fd)),
-            flusher: flush::Flusher::default(),
             temporaries: options.temporaries.as_str().into(),
             walkers: Mutex::default(),
         };
@@ -144,6 +142,11 @@ impl Shared {
             return Err(Error::new(ErrorKind::InvalidKey, key, detail));
         }
         Ok(())
+    }
+
+    /// Makes everything durable that was written to this file system before.
+    fn flush(&self) -> Result<()> {
+        self.root.flush().map_err(|errno| os_error("", errno))
     }
 
     /// Opens a plain file for reading.

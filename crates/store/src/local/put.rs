@@ -124,14 +124,15 @@ pub(super) fn rename(shared: &Shared, from: &str, to: &str) -> Result<()> {
         let source = root.open_directory(from_parent).map_err(|errno| os_error(from, errno))?;
         rustix::fs::statat(&source, from_name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|errno| os_error(from, errno))?;
-        match root.add_name(to_parent, |at| rename_new(&source, from_name, at, to_name)) {
+        let add = |at: &_| rename_new(&source, from_name, at, to_name);
+        match root.add_name(to_parent, Some(&source), add) {
             Err(Errno::NOENT) => continue,
             Err(errno) => return Err(in_the_way(to, errno)),
-            Ok(()) => {}
+            Ok(()) => {
+                root.prune(from_parent);
+                return Ok(());
+            }
         }
-        rustix::fs::fsync(&source).map_err(|errno| os_error(from, errno))?;
-        root.prune(from_parent);
-        return Ok(());
     }
     Err(Error::new(ErrorKind::Transient, to, "its directory was removed again and again"))
 }

@@ -1,11 +1,12 @@
 //! The root of a local store: every file and directory is opened relative to it, one plain name
 //! after another, so that no symbolic link leads anywhere.
 
+use super::flush::Flusher;
 use crate::error::{Error, ErrorKind, Result};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
-use std::sync::RwLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -14,9 +15,10 @@ const DIRECTORY: OFlags =
 #[derive(Debug)]
 pub(super) struct Root {
     fd: OwnedFd,
-    /// Held for writing while directories are made and not yet durable, so that a put into a
-    /// directory that another put is just making does not count as durable before it is.
-    making: RwLock<()>,
+    flusher: Flusher,
+    /// How many are making directories that are not durable yet. While there are any, a new name
+    /// is durable only after a flush of all that leads to it.
+    making: AtomicUsize,
 }
 
 /// The directory that holds a key, and the last segment of the key.
@@ -34,7 +36,7 @@ pub(super) fn os_error(key: &str, errno: Errno) -> Error {
 
 impl Root {
     pub(super) fn new(fd: OwnedFd) -> Root {
-        Root { fd, making: RwLock::new(()) }
+        Root { fd, flusher: Flusher::default(), making: AtomicUsize::new(0) }
     }
 
     pub(super) fn fd(&self) -> &OwnedFd {
@@ -84,59 +86,78 @@ impl Root {
     }
 
     /// Puts a new name into a directory, which is made where it is missing, and makes all of it
-    /// durable: the directories are flushed after the name is there, so that for most file systems
-    /// the first flush is good for all.
+    /// durable. A name that is taken from another directory is durably gone there, too.
     pub(super) fn add_name(
         &self,
         path: &str,
+        from: Option<&OwnedFd>,
         add: impl Fn(&OwnedFd) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
-        let made = {
-            let _made = self.making.read().unwrap_or_else(|poison| poison.into_inner());
-            self.open_directory(path)
-        };
-        match made {
+        match self.open_directory(path) {
             Err(Errno::NOENT) => {}
-            made => {
-                let at = made?;
+            there => {
+                let at = there?;
                 add(&at)?;
-                return rustix::fs::fsync(&at);
+                // Whoever has made this directory may not have flushed it yet.
+                if self.making.load(Ordering::SeqCst) > 0 {
+                    return self.flush_way(path, from);
+                }
+                rustix::fs::fsync(&at)?;
+                return from.map_or(Ok(()), rustix::fs::fsync);
             }
         }
-        let _making = self.making.write().unwrap_or_else(|poison| poison.into_inner());
-        let mut changed = Vec::new();
-        let made = self.make_segments(path, &mut changed);
-        let added = made.and_then(|at| add(&at).map(|()| changed.push(at)));
+        self.making.fetch_add(1, Ordering::SeqCst);
+        let added = self.make_segments(path).and_then(|at| add(&at));
         // What was made before a failure is there, and others will rely on it.
-        changed.iter().try_for_each(rustix::fs::fsync)?;
+        self.flush_way(path, from)?;
+        self.making.fetch_sub(1, Ordering::SeqCst);
         added
+    }
+
+    /// Makes a directory, all that lead to it, and another one durable: with one flush of the file
+    /// system, which costs about as much as that of two directories and can be shared.
+    fn flush_way(&self, path: &str, from: Option<&OwnedFd>) -> Result<(), Errno> {
+        if cfg!(target_os = "linux") {
+            return self.flush();
+        }
+        let mut path = path;
+        loop {
+            match self.open_directory(path) {
+                Ok(at) => rustix::fs::fsync(&at)?,
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+            }
+            if path.is_empty() {
+                return from.map_or(Ok(()), rustix::fs::fsync);
+            }
+            path = split(path).0;
+        }
+    }
+
+    /// Flushes the whole file system, where that can be done.
+    pub(super) fn flush(&self) -> Result<(), Errno> {
+        self.flusher.flush(&self.fd)
     }
 
     /// Opens a directory, and makes what is missing of it; the caller flushes the file system.
     pub(super) fn make_directory_unflushed(&self, path: &str) -> Result<OwnedFd, Errno> {
         match self.open_directory(path) {
-            Err(Errno::NOENT) => self.make_segments(path, &mut Vec::new()),
+            Err(Errno::NOENT) => self.make_segments(path),
             result => result,
         }
     }
 
-    /// Makes what is missing of a path; `changed` gets the directories that have a new name.
-    fn make_segments(&self, path: &str, changed: &mut Vec<OwnedFd>) -> Result<OwnedFd, Errno> {
+    fn make_segments(&self, path: &str) -> Result<OwnedFd, Errno> {
         let mut at = self.open_directory("")?;
         for segment in path.split('/') {
-            let made = match rustix::fs::mkdirat(&at, segment, Mode::from_raw_mode(0o777)) {
-                Ok(()) => true,
-                Err(Errno::EXIST) => false,
+            match rustix::fs::mkdirat(&at, segment, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
-            };
-            let next = match rustix::fs::openat(&at, segment, DIRECTORY, Mode::empty()) {
+            }
+            at = match rustix::fs::openat(&at, segment, DIRECTORY, Mode::empty()) {
                 Err(Errno::NOTDIR) if is_link(&at, segment) => return Err(Errno::LOOP),
                 result => result?,
             };
-            let parent = std::mem::replace(&mut at, next);
-            if made {
-                changed.push(parent);
-            }
         }
         Ok(at)
     }

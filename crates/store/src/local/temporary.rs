@@ -54,7 +54,7 @@ impl Temporary {
         for _ in 0..PUBLISH_TRIES {
             let rename = |to: &OwnedFd| self.rename_to(to, name, replace);
             let renamed = match flush {
-                true => self.root.add_name(parent, rename),
+                true => self.root.add_name(parent, None, rename),
                 false => self.root.make_directory_unflushed(parent).and_then(|to| rename(&to)),
             };
             match renamed {
