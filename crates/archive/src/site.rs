@@ -1,6 +1,6 @@
 //! What all stages of one process share.
 
-use crate::config::{AllowPrivate, Config, MailSection, read_secret};
+use crate::config::{AllowPrivate, Config, MailSection, WatchSection, read_secret};
 use crate::error::{Error, Result};
 use crate::fetch::Fetcher;
 use crate::identifier::{Ezid, Minter};
@@ -29,6 +29,8 @@ pub struct Settings {
     pub mail: Option<MailSection>,
     /// Hosts that callbacks may go to although they are not public.
     pub allow_private: AllowPrivate,
+    /// Drop folders and receiving buckets.
+    pub watches: Vec<WatchSection>,
     /// How long the staged data of a failed job are kept.
     pub failed_retention_days: i64,
 }
@@ -80,6 +82,7 @@ impl Settings {
             ezid,
             mail: config.mail.clone(),
             allow_private: config.fetch.allow_private.clone(),
+            watches: config.watch.clone(),
             failed_retention_days: i64::from(config.limits.invalid_package_retention_days),
         })
     }

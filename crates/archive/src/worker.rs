@@ -1,13 +1,34 @@
 //! A process that works for the archive: the queue's worker with the archive's stages, and what
 //! has to be done now and then beside them.
 
+use crate::config::WatchSection;
 use crate::deposit::examining::Examining;
 use crate::deposit::expanding::Expanding;
 use crate::site::Site;
+use crate::watch::Poller;
 use crate::{deposit, janitor, outbox, stage};
 use queue::runtime::{Settings, Stop, Summary, Worker};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// What [`work`] asks for to know whether drop folders and receiving buckets are watched.
+pub const WATCHING: &str = "watching";
+
+/// Looks at one watched place again and again.
+async fn keep_watch(site: Arc<Site>, place: WatchSection) {
+    let poller = Poller {
+        db: site.db.clone(),
+        payloads: site.settings.payloads.clone(),
+        received: site.settings.work_space.path.join("received"),
+    };
+    loop {
+        if let Err(error) = poller.poll(&place).await {
+            tracing::warn!(watch = place.path, %error, "it could not be looked at; it is tried again");
+        }
+        tokio::time::sleep(Duration::from_secs(place.poll_seconds)).await;
+    }
+}
 
 /// Works on the stages that `wanted` names (by `pipeline/stage`) until it is told to stop.
 pub async fn work(
@@ -37,6 +58,11 @@ pub async fn work(
     if background {
         tasks.spawn(outbox::reporting::run(site.clone()));
         tasks.spawn(janitor::run(site.clone()));
+    }
+    if wanted(WATCHING, WATCHING) {
+        for place in site.settings.watches.clone() {
+            tasks.spawn(keep_watch(site.clone(), place));
+        }
     }
     let done = worker.run(stop).await;
     tasks.shutdown().await;

@@ -5,6 +5,7 @@ use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use archive::site::Site;
+use archive::worker::WATCHING;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use queue::Status;
 use queue::rules::batch;
@@ -50,7 +51,8 @@ pub async fn work_on(
     let (stop, stopped) = watch::channel(Stop::No);
     let workspaces = vec![site.settings.work_space.name.clone()];
     let settings = Settings { workspaces, ..Settings::default() };
-    let worker = tokio::spawn(archive::worker::work(site.clone(), settings, |_, _| true, stopped));
+    let worker =
+        tokio::spawn(archive::worker::work(site.clone(), settings, |p, _| p != WATCHING, stopped));
     tokio::spawn(super::queue::stop_on_signals(stop.clone()));
     let bars = (!global.json && !global.quiet)
         .then(|| tokio::spawn(show_progress(site.clone(), ids.clone())));

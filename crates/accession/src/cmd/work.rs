@@ -18,7 +18,8 @@ use tokio::sync::watch;
 As many processes as you like may work on one database. The first SIGTERM or SIGINT stops in good
 order: what has not started is given back, running work stops at its next good place.")]
 pub struct Args {
-    /// Only these stages of ingest, or whole pipelines: batch, report, callback, sweep
+    /// Only these stages of ingest, or whole pipelines: batch, report, callback, sweep,
+    /// watching
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     stages: Vec<String>,
     /// Stop when nothing is left to do
@@ -81,7 +82,7 @@ fn check(stages: &[String]) -> Result<(), Failure> {
     let known: Vec<&str> = archive::stage::STAGES
         .into_iter()
         .chain(archive::deposit::STAGES)
-        .chain(["ingest", "batch", "report", "callback", "sweep"])
+        .chain(["ingest", "batch", "report", "callback", "sweep", "watching"])
         .collect();
     match stages.iter().find(|s| !known.contains(&s.as_str())) {
         None => Ok(()),
