@@ -30,7 +30,7 @@ pub fn prepare(tx: &mut Tx<'_>, config: &Config) -> Result<Catalog> {
         let before = pipeline.stage_named(stage)?.settings.clone();
         let changes = section.changes();
         let same = changes.iter().all(|(key, value)| {
-            serde_json::json!(before).get(key).is_some_and(|v| v.to_string() == *value)
+            serde_json::json!(before).get(key).is_some_and(|v| v.as_i64() == value.parse().ok())
         });
         if !same {
             pipelines::set(tx, &catalog, stage::PIPELINE, Some(stage), &changes)?;

@@ -195,7 +195,7 @@ fn list(session: &Session, config: &Config) -> Result<Exit, Failure> {
 
 /// Collections of the database, with those of the file as they are there.
 fn all(session: &Session, config: &Config) -> Result<Vec<Collection>, Failure> {
-    let mut all = session.db.read_blocking(|tx| collection::list(tx))?;
+    let mut all = session.db.read_blocking(collection::list)?;
     for (name, profile) in &config.collections {
         match all.iter_mut().find(|c| c.name == *name) {
             Some(kept) => kept.profile = profile.clone(),
