@@ -7,6 +7,8 @@ use crate::deposit::expanding::Expanding;
 use crate::site::Site;
 use crate::watch::Poller;
 use crate::{deposit, janitor, outbox, stage};
+use db::{Statement, statement};
+use queue::Catalog;
 use queue::runtime::{Settings, Stop, Summary, Worker};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +40,46 @@ pub async fn work(
     stop: watch::Receiver<Stop>,
 ) -> queue::Result<Summary> {
     let background = settings.housekeeping;
+    let until_empty = settings.until_empty;
+    let mut tasks = tokio::task::JoinSet::new();
+    if background {
+        tasks.spawn(outbox::reporting::run(site.clone()));
+        tasks.spawn(janitor::run(site.clone()));
+    }
+    if wanted(WATCHING, WATCHING) {
+        for place in site.settings.watches.clone() {
+            tasks.spawn(keep_watch(site.clone(), place));
+        }
+    }
+    let mut total = Summary::default();
+    let done = loop {
+        let worker = staffed(&site, settings.clone(), &wanted);
+        match worker.run(stop.clone()).await {
+            Ok(summary) => {
+                total.runs += summary.runs;
+                total.succeeded += summary.succeeded;
+                total.errors += summary.errors;
+            }
+            Err(error) => break Err(error),
+        }
+        if background {
+            // The last outcome may have been what a report waited for.
+            outbox::reporting::once(&site).await?;
+        }
+        // The end of one pipeline is the beginning of another: a deposit that was expanded has
+        // jobs, and a batch that is over has reports to send.
+        if !until_empty || *stop.borrow() != Stop::No || !more_to_do(&site, &wanted).await? {
+            break Ok(total);
+        }
+    };
+    tasks.shutdown().await;
+    done
+}
+
+/// A worker with a hand for each stage that is wanted.
+fn staffed(site: &Arc<Site>, settings: Settings, wanted: &impl Fn(&str, &str) -> bool) -> Worker {
     let mut worker = Worker::new(site.db.clone(), settings);
-    worker = stage::add_to(worker, &site, |name| wanted(stage::PIPELINE, name));
+    worker = stage::add_to(worker, site, |name| wanted(stage::PIPELINE, name));
     if wanted(deposit::PIPELINE, "examining") {
         worker = worker.stage(deposit::PIPELINE, "examining", Examining(site.clone()));
     }
@@ -54,21 +94,31 @@ pub async fn work(
             worker = worker.stage(pipeline, "sending", outbox::sending::Sending(site.clone()));
         }
     }
-    let mut tasks = tokio::task::JoinSet::new();
-    if background {
-        tasks.spawn(outbox::reporting::run(site.clone()));
-        tasks.spawn(janitor::run(site.clone()));
+    worker
+}
+
+/// Whether a stage that is wanted has anything that may still be done.
+async fn more_to_do(site: &Arc<Site>, wanted: &impl Fn(&str, &str) -> bool) -> queue::Result<bool> {
+    const LEFT: Statement = statement!("sql/anything_left_in_stage");
+    const UNMOVED: Statement = statement!("sql/anything_unmoved");
+    let catalog = site.db.read(Catalog::load).await?;
+    let mut stages = Vec::new();
+    for pipeline in catalog.pipelines() {
+        let of_it = pipeline.stages.iter().filter(|s| wanted(&pipeline.name, &s.name));
+        stages.extend(of_it.filter(|_| !pipeline.plain).map(|s| s.id));
     }
-    if wanted(WATCHING, WATCHING) {
-        for place in site.settings.watches.clone() {
-            tasks.spawn(keep_watch(site.clone(), place));
-        }
-    }
-    let done = worker.run(stop).await;
-    tasks.shutdown().await;
-    if background && done.is_ok() {
-        // The last outcome may have been what a report waited for.
-        outbox::reporting::once(&site).await?;
-    }
-    done
+    let moves = wanted(stage::PIPELINE, stage::STAGES[0]);
+    site.db
+        .read(move |tx| {
+            if moves && tx.first::<(i64,)>(&UNMOVED, &[])?.is_some() {
+                return Ok(true);
+            }
+            for id in &stages {
+                if tx.first::<(i64,)>(&LEFT, &db::params![*id])?.is_some() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+        .await
 }

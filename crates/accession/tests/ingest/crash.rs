@@ -1,0 +1,137 @@
+//! A process that dies at the worst moment, and another that finishes its work.
+
+use crate::packages::{archive, bag, directory};
+use crate::world::{World, text};
+use rand::{Rng, SeedableRng};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Every failpoint of the sources, so that a new one cannot be forgotten.
+fn failpoints() -> Vec<String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../archive/src/stage");
+    let mut names: Vec<String> = archive::stage::STAGES.map(str::to_string).to_vec();
+    for entry in std::fs::read_dir(sources).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for piece in text.split("failpoint(\"").skip(1) {
+            names.push(piece.split('"').next().unwrap().to_string());
+        }
+    }
+    names.sort();
+    names.dedup();
+    assert!(names.len() > 20, "{names:?}");
+    names
+}
+
+/// A directory of many small files and a large one, so that every portion and file is passed.
+fn package(world: &World, number: usize) -> PathBuf {
+    let path = world.path(&format!("package-{number}"));
+    for n in 0..2100 {
+        let sub = path.join(format!("{}", n % 7));
+        std::fs::create_dir_all(&sub).unwrap();
+        std::fs::write(sub.join(format!("{n}.txt")), format!("{n} of {number}")).unwrap();
+    }
+    std::fs::write(path.join("large.bin"), vec![number as u8; 3 << 20]).unwrap();
+    path
+}
+
+#[test]
+fn killed_at_every_failpoint_it_is_finished_by_another() {
+    let world = World::local(2);
+    for (number, name) in failpoints().iter().enumerate() {
+        let path = match number % 3 {
+            0 => package(&world, number),
+            1 => {
+                let path = world.path(&format!("bag-{number}"));
+                bag(&path, &[("a.txt", "one"), ("b/c.txt", "two")]);
+                archive(&path, "tar.gz")
+            }
+            _ => directory(&world.path(&format!("dir-{number}")), &[("a.txt", name)]),
+        };
+        let path = if name.contains("portion") || name.contains("file") {
+            package(&world, 1000 + number)
+        } else {
+            path
+        };
+        let batch = world.deposit(&path, &["--local-id", name]);
+        let killed = world.run_with(
+            &["work", "--until-empty", "--lease", "1", "-q"],
+            &[("ACCESSION_FAILPOINT", name)],
+        );
+        let reached = killed.status.signal().is_some();
+        let not_on_this_way =
+            name.starts_with("downloading.") || name.starts_with("resolving.minted");
+        assert!(reached || not_on_this_way, "{name} was never passed: {}", text(&killed.stderr));
+        world.finish();
+        let report = world.batch(batch);
+        assert_eq!(report["state"], "completed", "{name}: {report:#}");
+        assert_eq!(report["objects"][0]["version"], 1, "{name}");
+    }
+    world.check();
+}
+
+#[test]
+fn killed_on_postgres_and_s3_it_is_finished_by_another() {
+    let Some(world) = World::remote() else {
+        println!("skipped: ACCESSION_TEST_POSTGRES is not set");
+        return;
+    };
+    let names = [
+        "validating.end",
+        "storing.end",
+        "verifying.verified",
+        "verifying.inventory",
+        "recording.sealed",
+        "recording.end",
+    ];
+    for name in names {
+        let path = world.path(name);
+        bag(&path, &[("a.txt", name), ("b/c.txt", "two")]);
+        let batch = world.deposit(&archive(&path, "tar"), &["--local-id", name]);
+        let killed = world.run_with(
+            &["work", "--until-empty", "--lease", "1", "-q"],
+            &[("ACCESSION_FAILPOINT", name)],
+        );
+        assert!(killed.status.signal().is_some(), "{name}: {}", text(&killed.stderr));
+        world.finish();
+        assert_eq!(world.batch(batch)["state"], "completed", "{name}");
+    }
+    world.check();
+}
+
+/// Workers are killed at random while deposits, some of the same object, flow through.
+fn killed_at_random(world: &World, seed: u64) {
+    println!("seed {seed}");
+    let mut random = rand::rngs::SmallRng::seed_from_u64(seed);
+    let mut batches = Vec::new();
+    for n in 0..30 {
+        let path = world.path(&format!("in-{n}"));
+        directory(&path, &[("a.txt", &format!("content {n}")), ("b.txt", "same")]);
+        let object = format!("object-{}", n % 20);
+        batches.push(world.deposit(&path, &["--local-id", &object]));
+    }
+    for _ in 0..6 {
+        let mut child = world.spawn(&["work", "--lease", "1", "-q"]);
+        std::thread::sleep(Duration::from_millis(random.random_range(20..700)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    world.finish();
+    for batch in batches {
+        let report = world.batch(batch);
+        assert_eq!(report["state"], "completed", "seed {seed}: {report:#}");
+    }
+    for n in 0..10 {
+        let name = format!("object-{n}");
+        let versions = world.json(&["objects", "versions", &name]).remove(0);
+        assert_eq!(versions.as_array().unwrap().len(), 2, "seed {seed}: {name}");
+    }
+    world.check();
+}
+
+#[test]
+fn killed_at_random_nothing_is_lost_or_doubled() {
+    let seed = std::env::var("ACCESSION_CHAOS_SEED").ok().and_then(|s| s.parse().ok());
+    let seed = seed.unwrap_or_else(|| rand::rng().random());
+    World::both(|world| killed_at_random(world, seed));
+}
