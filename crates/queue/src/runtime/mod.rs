@@ -16,8 +16,9 @@ use crate::job::{Amounts, Claimed, Outcome};
 use crate::rules::lease::{NewWorker, deregister, register};
 use crate::rules::pipelines;
 use db::{Db, Micros};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -112,6 +113,39 @@ pub(crate) struct Shared {
     pub settlements: mpsc::Sender<crate::job::Settlement>,
     pub running: context::Running,
     pub counters: settler::Counters,
+    pub idle: Idle,
+}
+
+/// Which stages of a worker have nothing left. Stages feed each other, and batches feed stages, so
+/// none of them is at its end before all are.
+pub(crate) struct Idle {
+    stages: usize,
+    empty: Mutex<HashSet<i64>>,
+    all: AtomicBool,
+}
+
+impl Idle {
+    fn new(stages: usize) -> Idle {
+        Idle { stages, empty: Mutex::default(), all: AtomicBool::new(false) }
+    }
+
+    /// Notes whether a stage is empty; true once all were at the same time.
+    pub fn note(&self, stage: i64, empty: bool) -> bool {
+        let mut stages = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
+        if empty {
+            stages.insert(stage);
+        } else {
+            stages.remove(&stage);
+        }
+        if stages.len() == self.stages {
+            self.all.store(true, Ordering::SeqCst);
+        }
+        self.is_over()
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.all.load(Ordering::SeqCst)
+    }
 }
 
 impl Worker {
@@ -166,6 +200,7 @@ impl Worker {
             settlements,
             running: context::Running::default(),
             counters: settler::Counters::default(),
+            idle: Idle::new(stages.len()),
         });
         tracing::info!(worker, name = self.settings.name, stages = stages.len(), "worker started");
 

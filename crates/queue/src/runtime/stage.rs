@@ -111,7 +111,8 @@ impl Loop {
         let mut stop = self.shared.stop.clone();
         let mut catalog = self.shared.catalog.clone();
         loop {
-            if *stop.borrow() != Stop::No || self.shared.fence.is_lost() || self.spent() {
+            let over = *stop.borrow() != Stop::No || self.shared.idle.is_over();
+            if over || self.shared.fence.is_lost() || self.spent() {
                 return Ok(());
             }
             let stage = self.settings()?;
@@ -168,7 +169,8 @@ impl Loop {
                     wait.clamp(Duration::from_millis(1), most)
                 };
                 self.look_at = Instant::now() + wait;
-                Ok(found.empty && self.runs.is_empty() && self.buffer.is_empty())
+                let empty = found.empty && self.runs.is_empty() && self.buffer.is_empty();
+                Ok(self.shared.idle.note(self.stage, empty))
             }
             Err(Error::LeaseLost(_)) => {
                 self.shared.fence.lose();
