@@ -10,4 +10,5 @@ mod packages;
 #[allow(dead_code)]
 #[path = "../../../ocfl/tests/support/s3.rs"]
 mod s3;
+mod told;
 mod world;
