@@ -7,6 +7,7 @@
 //! | 2 | the request is wrong: usage, bad input, a refused action; nothing changed |
 //! | 3 | it could not be done: database, disk, network |
 //! | 130 | interrupted |
+//! | 141 | whoever read the output went away |
 
 use crate::cli::Global;
 use std::process::ExitCode;
@@ -25,6 +26,9 @@ impl From<Exit> for ExitCode {
         }
     }
 }
+
+/// The reader of our output went away.
+const GONE: &str = "reader_gone";
 
 /// Why a command did not do what was asked: one line that says what, where and what to do next,
 /// and a stable code for programs.
@@ -49,6 +53,9 @@ impl Failure {
     /// Prints the failure where the caller looks for it: JSON on standard output for programs
     /// that asked for JSON, one line on standard error for people.
     pub fn report(&self, global: &Global) -> ExitCode {
+        if self.code == GONE {
+            return ExitCode::from(self.status);
+        }
         if global.json {
             let line = serde_json::json!({"error": {"code": self.code, "message": self.message}});
             // A closed pipe is the reader's choice; the exit status still tells.
@@ -66,6 +73,10 @@ impl Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Failure {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            // As with `… | head`: that is the reader's choice, and nothing to talk about.
+            return Failure { status: 141, code: GONE, message: error.to_string() };
+        }
         Failure::unable("io", error.to_string())
     }
 }

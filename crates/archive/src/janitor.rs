@@ -26,6 +26,8 @@ struct Left {
     object: Option<(String, String)>,
     failed: bool,
     since: Micros,
+    /// It still has work space reserved.
+    reserved: bool,
 }
 
 /// Looks again and again.
@@ -49,7 +51,9 @@ pub async fn once(site: &Arc<Site>) -> Result<u64> {
         for left in page {
             let job = left.job;
             if left.failed && left.since + retention > now {
-                site.db.write(move |tx| give_back(tx, job)).await?;
+                if left.reserved {
+                    site.db.write(move |tx| give_back(tx, job)).await?;
+                }
                 continue;
             }
             clean(site, &left).await?;
@@ -61,15 +65,16 @@ pub async fn once(site: &Arc<Site>) -> Result<u64> {
 
 fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
     const UNCLEANED: Statement = statement!("sql/uncleaned_ingests");
-    let rows: Vec<(i64, Option<String>, Status, Option<Micros>, Option<String>)> =
+    let rows: Vec<(i64, Option<String>, Status, Option<Micros>, Option<String>, i64)> =
         tx.query(&UNCLEANED, &db::params![after, 100])?;
     Ok(rows
         .into_iter()
-        .map(|(job, identifier, status, since, lock)| Left {
+        .map(|(job, identifier, status, since, lock, reserved)| Left {
             job,
             object: identifier.zip(lock),
             failed: status == Status::Failed,
             since: since.unwrap_or(0),
+            reserved: reserved > 0,
         })
         .collect())
 }

@@ -1,0 +1,152 @@
+//! What must hold when all is done, whatever happened on the way.
+
+use crate::house::House;
+use db::{Address, Db, Statement};
+
+/// What jobs that did not end well may have left.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Failed {
+    None,
+    /// Their staged data and unsealed versions are kept for a while.
+    Some,
+}
+
+/// Asks everything there is to ask.
+pub fn check(house: &House, failed: Failed) {
+    registry(house);
+    tables(house);
+    stores(house, failed);
+    if failed == Failed::None {
+        work_space(house);
+    }
+    rebuilt(house);
+}
+
+fn count(house: &House, sql: &'static str) -> i64 {
+    let address = Address::parse(&house.database).unwrap();
+    let options = db::Options { connections: 1, readers: 1, ..db::Options::default() };
+    let db = Db::open(&address, archive::MIGRATIONS, &options).unwrap();
+    let statement = Statement { name: sql, sqlite: sql, postgres: sql };
+    let found: archive::Result<(i64,)> = db.read_blocking(move |tx| Ok(tx.one(&statement, &[])?));
+    found.unwrap().0
+}
+
+fn none(house: &House, what: &str, sql: &'static str) {
+    assert_eq!(count(house, sql), 0, "{what}");
+}
+
+/// One version for each job that succeeded and changed something, and each event once.
+fn registry(house: &House) {
+    // 4 is succeeded.
+    none(
+        house,
+        "jobs that succeeded without exactly one version",
+        "select count(*) from ingests i join jobs j on j.id = i.job where j.status = 4
+         and (select count(*) from versions v where v.job = i.job)
+           <> case when i.unchanged = 1 then 0 else 1 end",
+    );
+    none(
+        house,
+        "versions of jobs that did not succeed",
+        "select count(*) from versions v join jobs j on j.id = v.job where j.status <> 4",
+    );
+    none(
+        house,
+        "objects whose head is not their last version",
+        "select count(*) from objects o where o.head
+         <> (select count(*) from versions v where v.object = o.id)",
+    );
+    none(
+        house,
+        "versions with an event missing or twice",
+        "select count(*) from versions v where exists (
+           select 1 from (select 'ingestion' as kind union select 'validation'
+             union select 'message digest calculation' union select 'format identification') k
+           where (select count(*) from events e where e.object = v.object
+             and e.version = v.number and e.kind = k.kind) <> 1)",
+    );
+    none(
+        house,
+        "versions without one fixity check for each copy",
+        "select count(*) from versions v where
+           (select count(*) from events e where e.object = v.object and e.version = v.number
+              and e.kind = 'fixity check')
+           <> (select count(*) from copies c where c.object = v.object)",
+    );
+    let ended = house.run(&["check", "--content"]);
+    assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
+}
+
+/// What only the way needs is gone when it is over: 4 is succeeded, 5 cancelled.
+fn tables(house: &House) {
+    none(
+        house,
+        "ingest_files",
+        "select count(*) from ingest_files f join jobs j on j.id = f.job where j.status in (4, 5)",
+    );
+    none(
+        house,
+        "ingest_events",
+        "select count(*) from ingest_events f join jobs j on j.id = f.job where j.status in (4, 5)",
+    );
+    none(
+        house,
+        "space_reservations",
+        "select count(*) from space_reservations f join jobs j on j.id = f.job
+         where j.status in (4, 5)",
+    );
+}
+
+fn stores(house: &House, failed: Failed) {
+    for (name, url) in &house.stores {
+        let valid = house.run(&["ocfl", "validate", url]);
+        assert!(valid.status.success(), "{name}: {}{}", valid.stdout, valid.stderr);
+        if failed == Failed::None {
+            let left =
+                house.done(&["ocfl", "sweep", "--dry-run", "--older-than", "0", url, "--json"]);
+            let objects = left.lines().count();
+            assert_eq!(objects, 0, "leftovers in {name}: {left}");
+        }
+    }
+}
+
+fn work_space(house: &House) {
+    let left: Vec<_> = std::fs::read_dir(house.path("work"))
+        .map(|entries| entries.flatten().map(|e| e.file_name()).collect())
+        .unwrap_or_default();
+    assert!(left.is_empty(), "left in the work space: {left:?}");
+}
+
+/// A registry that is made from each store alone says the same.
+fn rebuilt(house: &House) {
+    let dump = house.done(&["registry", "dump"]);
+    for (name, _) in &house.stores {
+        let fresh = tempfile::tempdir().unwrap();
+        house.configure(fresh.path(), &house.stores);
+        let there = |args: &[&str]| {
+            let mut command = house.command(args);
+            command.env("ACCESSION_DATA", fresh.path()).env(
+                "ACCESSION_DATABASE",
+                format!("sqlite://{}", fresh.path().join("fresh.db").display()),
+            );
+            let ended = crate::house::finish(command, "rebuild");
+            assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
+            ended.stdout
+        };
+        there(&["registry", "rebuild", "--from", name]);
+        let again = there(&["registry", "dump"]);
+        let (was, is) = (known_to(&dump, name), known_to(&again, name));
+        let lost: Vec<_> = was.iter().filter(|line| !is.contains(*line)).take(3).collect();
+        let more: Vec<_> = is.iter().filter(|line| !was.contains(*line)).take(3).collect();
+        assert!(lost.is_empty() && more.is_empty(), "lost: {lost:#?}\nmore: {more:#?}");
+    }
+}
+
+/// A store knows nothing of the copies in others.
+fn known_to<'d>(dump: &'d str, store: &str) -> std::collections::BTreeSet<&'d str> {
+    let of_store = |line: &&str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        words[0] != "copy" || words.get(2) == Some(&store)
+    };
+    dump.lines().filter(of_store).collect()
+}
