@@ -85,10 +85,15 @@ async fn open_root(url: &str) -> ocfl::Result<StorageRoot> {
             &LocalOptions { temporaries, create: true },
         )?)
     };
-    match StorageRoot::open(store.clone()).await {
+    let made = match StorageRoot::open(store.clone()).await {
         Err(ocfl::Error::NotARoot(_)) => {
-            StorageRoot::init(store, Spec::V1_1, Layout::default()).await
+            StorageRoot::init(store.clone(), Spec::V1_1, Layout::default()).await
         }
+        other => return other,
+    };
+    match made {
+        // Another process was quicker.
+        Err(ocfl::Error::NotEmpty(_)) => StorageRoot::open(store).await,
         other => other,
     }
 }

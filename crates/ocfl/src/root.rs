@@ -31,10 +31,11 @@ impl StorageRoot {
     /// that other tools do not mind. For [`store::LocalOptions::temporaries`].
     pub const TEMPORARIES: &'static str = "extensions/unsealed-versions/temporaries";
 
-    /// Makes a storage root in an empty store.
+    /// Makes a storage root in an empty store, or finishes one whose making was cut short.
     pub async fn init(store: Arc<dyn Store>, spec: Spec, layout: Layout) -> Result<StorageRoot> {
-        let options = ListOptions { recursive: false, limit: 1, ..ListOptions::default() };
-        if !store.list("", &options).await?.entries.is_empty() {
+        let options = ListOptions { recursive: false, limit: 20, ..ListOptions::default() };
+        let page = store.list("", &options).await?;
+        if page.next.is_some() || !page.entries.iter().all(|entry| is_begun(&entry.key)) {
             return Err(Error::NotEmpty(store.url().to_owned()));
         }
         let config = format!("extensions/{}/config.json", layout.name());
@@ -122,6 +123,12 @@ impl StorageRoot {
         })
         .boxed()
     }
+}
+
+/// Whether this may be of a root that is being made, here or by another process just now: all but
+/// the declaration, and what a store tries itself out with.
+fn is_begun(key: &str) -> bool {
+    key == LAYOUT || key == "extensions" || key.starts_with(".store-probe-")
 }
 
 /// Whether a directory is an object; if not, the directories in it are added to `waiting`.

@@ -110,7 +110,8 @@ fn killed_at_random(world: &World, seed: u64) {
         let object = format!("object-{}", n % 20);
         batches.push(world.deposit(&path, &["--local-id", &object]));
     }
-    for _ in 0..6 {
+    // Fewer than the interruptions after which a job is left to a person.
+    for _ in 0..4 {
         let mut child = world.spawn(&["work", "--lease", "1", "-q"]);
         std::thread::sleep(Duration::from_millis(random.random_range(20..700)));
         child.kill().unwrap();
