@@ -65,6 +65,13 @@ impl StorageRoot {
         let mut leftovers = Vec::new();
         for found in self.found().await? {
             leftovers.push(match found {
+                // Nobody's bytes, so nothing to tell, and harmless to remove at any age.
+                Found::Empty { directory } => {
+                    if !sweep.dry_run {
+                        self.store.prune(&directory).await?;
+                    }
+                    continue;
+                }
                 Found::Note(note) => self.sweep_note(note, sweep, now).await?,
                 Found::Unreadable { key, modified } => nameless(key, modified, Outcome::Blocked),
                 Found::Orphan { directory, modified } => {

@@ -129,6 +129,10 @@ pub(crate) enum Found {
         directory: String,
         modified: Option<SystemTime>,
     },
+    /// Directories with nothing in them: the crash came between the last file and them.
+    Empty {
+        directory: String,
+    },
 }
 
 /// Whether an error is about one file, and not about the store.
@@ -201,7 +205,7 @@ impl StorageRoot {
             found.push(match note {
                 Ok((Small::Missing, _)) => match self.newest(&entry.key).await? {
                     Some(modified) => Found::Orphan { directory: entry.key, modified },
-                    None => continue,
+                    None => Found::Empty { directory: entry.key },
                 },
                 Ok((Small::Whole(content), modified)) => match Note::read(&content) {
                     Some(note) => Found::Note(Note { modified, ..note }),
@@ -222,7 +226,9 @@ impl StorageRoot {
         let mut newest = None;
         let mut entries = list_all(self.store.clone(), prefix, true);
         while let Some(entry) = entries.try_next().await? {
-            newest = newest.max(Some(entry.modified));
+            if entry.kind != Kind::Directory {
+                newest = newest.max(Some(entry.modified));
+            }
         }
         Ok(newest)
     }

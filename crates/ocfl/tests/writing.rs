@@ -222,6 +222,24 @@ async fn what_a_sweep_cannot_read_it_tells_and_goes_on() {
     }
 }
 
+/// A crash between a file and its directory leaves the directory.
+#[tokio::test]
+async fn a_sweep_removes_directories_with_nothing_in_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = root(support::local(directory.path())).await;
+    version(&root, &[("a", "1")]).await;
+    let unsealed = directory.path().join("extensions/unsealed-versions");
+    let left = unsealed.join("0123/object/v1/content");
+    std::fs::create_dir_all(&left).expect("a directory");
+    let dry = Sweep { dry_run: true, ..Sweep::default() };
+    assert_eq!(root.sweep(&dry).await.expect("a sweep"), []);
+    assert!(left.exists(), "a dry run changes nothing");
+    let hour = Sweep { older_than: Duration::from_secs(3600), ..Sweep::default() };
+    assert_eq!(root.sweep(&hour).await.expect("a sweep"), []);
+    assert!(!unsealed.join("0123").exists());
+    assert!(root.object(ID).await.is_ok());
+}
+
 /// A caller whose batch failed may try it again, or go on without it.
 #[tokio::test]
 async fn a_batch_that_failed_is_not_in_the_version() {

@@ -174,6 +174,11 @@ impl Store for FaultStore {
         Ok(())
     }
 
+    async fn prune(&self, prefix: &str) -> Result<()> {
+        self.change()?;
+        self.inner.prune(prefix).await
+    }
+
     async fn thaw(&self, key: &str, thaw: &Thaw) -> Result<Availability> {
         self.change()?;
         self.inner.thaw(key, thaw).await

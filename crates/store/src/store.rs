@@ -157,6 +157,14 @@ pub trait Store: Debug + Send + Sync + 'static {
         self.delete(prefix).await
     }
 
+    /// Removes the directories below a prefix, and the prefix, that have nothing in them: what a
+    /// deletion that was cut short has left. An object that arrives meanwhile is safe. Nothing to
+    /// do in stores that have no directories.
+    async fn prune(&self, prefix: &str) -> Result<()> {
+        let _ = prefix;
+        Ok(())
+    }
+
     /// Asks for a cold object to be made readable. Asking again is no error; the answer says how
     /// far it is. An object that is readable anyway is [`Availability::Ready`].
     async fn thaw(&self, key: &str, thaw: &Thaw) -> Result<Availability> {

@@ -37,7 +37,7 @@ fn package(world: &World, number: usize) -> PathBuf {
 
 #[test]
 fn killed_at_every_failpoint_it_is_finished_by_another() {
-    let world = World::local(1);
+    let world = World::local(2);
     for (number, name) in failpoints().iter().enumerate() {
         let path = match number % 3 {
             0 => package(&world, number),

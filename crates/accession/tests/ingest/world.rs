@@ -201,18 +201,17 @@ impl World {
             std::fs::read_dir(&work).map(|d| d.flatten().collect()).unwrap_or_default();
         assert!(left.is_empty(), "left in the work space: {left:?}");
         // A seal that was cut short may leave traces; sweep knows them all, and nothing else.
-        let root = self.path("data/stores/s1");
-        let root = root.to_str().unwrap();
-        let swept = self.run(&["ocfl", "sweep", root, "--older-than", "0"]);
-        assert!(swept.status.success(), "{}", text(&swept.stderr));
-        let validated = self.run(&["ocfl", "validate", root]);
-        assert!(validated.status.success(), "{}", text(&validated.stdout));
-        // Directories with nothing in them are nobody's bytes.
-        let unsealed = self.path("data/stores/s1/extensions/unsealed-versions");
-        let mut left = Vec::new();
-        files_below(&unsealed, &mut left);
-        left.retain(|path| !path.starts_with(unsealed.join("temporaries")));
-        assert!(left.is_empty(), "left in the store: {left:?}");
+        for store in names_in(&self.path("data/stores")) {
+            let root = self.path("data/stores").join(&store);
+            let path = root.to_str().unwrap();
+            let swept = self.run(&["ocfl", "sweep", path, "--older-than", "0"]);
+            assert!(swept.status.success(), "{}", text(&swept.stderr));
+            let validated = self.run(&["ocfl", "validate", path]);
+            assert!(validated.status.success(), "{}", text(&validated.stdout));
+            let mut left = names_in(&root.join("extensions/unsealed-versions"));
+            left.retain(|name| name != "temporaries");
+            assert!(left.is_empty(), "left in {store}: {left:?}");
+        }
     }
 
     fn store_gives_the_registry_back(&self) {
@@ -236,13 +235,9 @@ impl World {
     }
 }
 
-fn files_below(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        match entry.file_type().unwrap().is_dir() {
-            true => files_below(&entry.path(), found),
-            false => found.push(entry.path()),
-        }
-    }
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 pub fn text(bytes: &[u8]) -> String {

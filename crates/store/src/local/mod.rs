@@ -428,6 +428,12 @@ impl Store for LocalStore {
         self.blocking(move |shared| remove::forget(shared, &prefix)).await
     }
 
+    async fn prune(&self, prefix: &str) -> Result<()> {
+        self.check_key(prefix)?;
+        let prefix = prefix.to_owned();
+        self.blocking(move |shared| remove::prune(shared, &prefix)).await
+    }
+
     async fn thaw(&self, key: &str, _: &crate::Thaw) -> Result<Availability> {
         self.head(key).await.map(|meta| meta.availability)
     }

@@ -32,6 +32,23 @@ pub(super) fn delete_all(shared: &Shared, prefix: &str) -> Result<u64> {
     Ok(deleted)
 }
 
+/// Removes empty directories, and never a file: one that a writer is putting there keeps its
+/// directory, or makes it again.
+pub(super) fn prune(shared: &Shared, prefix: &str) -> Result<()> {
+    let failed = |errno| os_error(prefix, errno);
+    let (root, hidden) = (shared.root.clone(), shared.temporaries.clone());
+    let mut walker = Walker::start(root, hidden, prefix, true, None).map_err(failed)?;
+    while let Some(entry) = walker.step().map_err(failed)? {
+        if entry.kind == Kind::Directory {
+            shared.root.prune(&entry.key);
+        }
+    }
+    if shared.root.open_directory(prefix).is_ok() {
+        shared.root.prune(prefix);
+    }
+    Ok(())
+}
+
 /// Whether there was a file of this key, which is gone now.
 fn unlink(shared: &Shared, key: &str) -> Result<bool> {
     let (parent, name) = split(key);
