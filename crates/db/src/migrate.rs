@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use crate::statement::Statement;
 use crate::tx::{Engine, Tx};
 
-/// One step of the schema. Numbers start at 1 and have no gaps.
+/// One step of the schema. Steps run in the order of their numbers; a crate on its own may lack
+/// those of another.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
     pub number: i64,
@@ -36,7 +37,7 @@ macro_rules! migration {
     };
 }
 
-const NEWEST: Statement = statement!("sql/newest_schema");
+const APPLIED: Statement = statement!("sql/applied_schemas");
 const RECORD: Statement = statement!("sql/record_schema");
 
 /// The caller holds the engine's lock and commits.
@@ -50,12 +51,13 @@ pub(crate) fn run(tx: &mut Tx<'_>, shown: &str, migrations: &[Migration]) -> Res
             "create table if not exists commit_marks (id bigint primary key, number bigint not null, at bigint not null) with (fillfactor = 50)"
         }
     })?;
-    let (newest,): (i64,) = tx.one(&NEWEST, &[])?;
+    let applied: Vec<(i64,)> = tx.query(&APPLIED, &[])?;
+    let newest = applied.iter().map(|row| row.0).max().unwrap_or(0);
     let known = migrations.last().map_or(0, |m| m.number);
     if newest > known {
         return Err(Error::TooNew(shown.to_string(), newest, known));
     }
-    for migration in migrations.iter().filter(|m| m.number > newest) {
+    for migration in migrations.iter().filter(|m| !applied.contains(&(m.number,))) {
         tx.raw(match tx.engine() {
             Engine::Sqlite => migration.sqlite,
             Engine::Postgres => migration.postgres,

@@ -17,4 +17,4 @@ pub use job::*;
 use db::{Migration, migration};
 
 /// The schema of the queue.
-pub const MIGRATIONS: &[Migration] = &[migration!(1, "0001_queue")];
+pub const MIGRATIONS: &[Migration] = &[migration!(1, "0001_queue"), migration!(3, "0003_claims")];

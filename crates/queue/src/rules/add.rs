@@ -372,7 +372,7 @@ fn insert_jobs(
             ]
         })
         .collect();
-    let common = db::params![now, pipeline.id, pipeline.first().id, who];
+    let common = db::params![now, pipeline.id, who];
     tx.each::<(), 10>(&INSERT, &common, &rows)?;
     Ok(())
 }

@@ -79,6 +79,11 @@ pub(crate) struct Candidate {
     targets: Option<String>,
     workspace: Option<String>,
     needs: Option<String>,
+    /// None if its record is gone.
+    subject: Option<String>,
+    payload: Option<Vec<u8>>,
+    added_at: Option<Micros>,
+    attempts: Option<i64>,
     probe: Option<String>,
 }
 
@@ -95,9 +100,20 @@ impl FromRow for Candidate {
             targets: row.get(7)?,
             workspace: row.get(8)?,
             needs: row.get(9)?,
+            subject: row.get(10)?,
+            payload: row.get(11)?,
+            added_at: row.get(12)?,
+            attempts: row.get(13)?,
             probe: None,
         })
     }
+}
+
+/// A candidate whose lock was taken.
+struct Taken {
+    candidate: Candidate,
+    token: i64,
+    started: bool,
 }
 
 /// What is to be done with a candidate.
@@ -119,9 +135,9 @@ struct Claiming<'c> {
     breakers: Breakers,
     budgets: Budgets,
     journal: Journal,
-    taken: Vec<Candidate>,
-    tokens: HashMap<i64, i64>,
-    started: HashSet<i64>,
+    taken: Vec<Taken>,
+    /// How many of them are started at once.
+    started: usize,
     /// Some were put aside because a target is down.
     blocked: bool,
 }
@@ -146,8 +162,7 @@ pub fn claim(
         budgets: Budgets::default(),
         journal: Journal::default(),
         taken: Vec::new(),
-        tokens: HashMap::new(),
-        started: HashSet::new(),
+        started: 0,
         blocked: false,
         now,
         request,
@@ -218,12 +233,12 @@ impl Claiming<'_> {
             }
             let params = db::params![&target, self.stage.id, PROBES_MAX];
             for mut candidate in tx.query::<Candidate>(&BLOCKED, &params)? {
-                let job = candidate.id;
                 candidate.probe = Some(target.clone());
+                let before = self.taken.len();
                 if matches!(self.judge(&candidate)?, Verdict::Take) {
                     self.take(tx, vec![candidate])?;
                 }
-                if self.tokens.contains_key(&job) {
+                if self.taken.len() > before {
                     break;
                 }
             }
@@ -340,34 +355,35 @@ impl Claiming<'_> {
         if good.is_empty() {
             return Ok(());
         }
-        let tokens = tx.next_ids("tokens", good.len())?;
-        let chosen = one_per_lock(tx, &good)?;
-        let mut rows: Vec<[Value<'_>; 5]> = Vec::with_capacity(good.len());
-        for (candidate, token) in good.iter().zip(&tokens).filter(|(c, _)| chosen.contains(&c.id)) {
-            let now = (self.started.len() < self.request.start).then_some(self.now);
-            if now.is_some() {
-                self.started.insert(candidate.id);
-            }
-            rows.push(db::params![&candidate.lock, candidate.id, token, now, &candidate.probe]);
-        }
+        let tokens = tx.next_range("tokens", good.len())?;
+        let mut tried = one_per_lock(tx, &good)?;
+        let at_once = self.request.start - self.started.min(self.request.start);
+        let started: HashSet<usize> = tried.iter().copied().take(at_once).collect();
         // One order for everyone, so that two claims cannot deadlock.
-        rows.sort_by(|a, b| text(&a[0]).cmp(text(&b[0])));
+        tried.sort_unstable_by(|a, b| good[*a].lock.cmp(&good[*b].lock));
+        let rows: Vec<[Value<'_>; 5]> = tried
+            .iter()
+            .map(|&i| {
+                let now = started.contains(&i).then_some(self.now);
+                db::params![&good[i].lock, good[i].id, tokens[i], now, &good[i].probe]
+            })
+            .collect();
         let common = db::params![self.request.worker, self.stage.id, self.now];
         let hits = tx.each_hit(&TAKE, &common, &rows, 1)?;
-        let got: HashSet<i64> =
-            rows.iter().zip(hits).filter(|(_, hit)| *hit).map(|(row, _)| row[1].int()).collect();
-        self.leave_waiting(tx, &got)?;
+        let mut got = vec![false; good.len()];
+        tried.into_iter().zip(hits).for_each(|(i, hit)| got[i] = hit);
+        self.leave_waiting(tx, &good, &got)?;
         self.mark_overtaken(tx, &good, &got)?;
         let mut lost = Vec::new();
         let mut given_back = BTreeSet::new();
-        for (candidate, token) in good.into_iter().zip(tokens) {
-            if got.contains(&candidate.id) {
-                self.note_taken(tx, &candidate, token)?;
-                self.tokens.insert(candidate.id, token);
-                self.taken.push(candidate);
+        for (i, candidate) in good.into_iter().enumerate() {
+            if got[i] {
+                self.note_taken(tx, &candidate, tokens[i])?;
+                let started = started.contains(&i);
+                self.started += usize::from(started);
+                self.taken.push(Taken { candidate, token: tokens[i], started });
             } else {
                 given_back.extend(self.budgets.give_back(candidate.id).into_keys());
-                self.started.remove(&candidate.id);
                 lost.push(Hopeful { id: candidate.id, stage: self.stage.id, lock: candidate.lock });
             }
         }
@@ -376,38 +392,33 @@ impl Claiming<'_> {
         given_back.iter().try_for_each(|resource| budget::feed(tx, self.now, resource))
     }
 
-    fn leave_waiting(&self, tx: &mut Tx<'_>, got: &HashSet<i64>) -> Result<()> {
+    fn leave_waiting(&self, tx: &mut Tx<'_>, good: &[Candidate], got: &[bool]) -> Result<()> {
         const LEAVE: Statement = statement!("sql/leave_waiting", per engine);
-        let rows: Vec<[Value<'_>; 1]> = got.iter().map(|id| [Value::Int(*id)]).collect();
+        let rows: Vec<[Value<'_>; 1]> = got_of(good, got).map(|c| [Value::Int(c.id)]).collect();
         tx.each::<(), 1>(&LEAVE, &[], &rows)?;
         Ok(())
     }
 
     /// Failed jobs of a lock that someone else has now begun to work on resume earlier if requeued.
-    fn mark_overtaken(
-        &self,
-        tx: &mut Tx<'_>,
-        good: &[Candidate],
-        got: &HashSet<i64>,
-    ) -> Result<()> {
+    fn mark_overtaken(&self, tx: &mut Tx<'_>, good: &[Candidate], got: &[bool]) -> Result<()> {
         const OVERTAKE: Statement = statement!("sql/mark_overtaken", per engine);
         if !self.context.failures {
             return Ok(());
         }
-        let rows: Vec<[Value<'_>; 1]> =
-            good.iter().filter(|c| got.contains(&c.id)).map(|c| [Value::from(&c.lock)]).collect();
+        let rows: Vec<[Value<'_>; 1]> = got_of(good, got).map(|c| [Value::from(&c.lock)]).collect();
         tx.each::<(), 1>(&OVERTAKE, &[], &rows)?;
         Ok(())
     }
 
     fn note_taken(&mut self, tx: &mut Tx<'_>, candidate: &Candidate, token: i64) -> Result<()> {
-        let event = Event::new(candidate.id, self.now, self.request.who, "claimed")
-            .from(self.stage.id, Status::Queued)
-            .to(self.stage.id, Status::Running)
-            .token(token);
-        let why =
-            candidate.probe.as_ref().map(|target| format!("to see whether {target} is up again"));
-        self.journal.note(self.pipeline, Weight::Step, event.because(why));
+        if self.journal.keeps(self.pipeline, Weight::Step) {
+            let event = Event::new(candidate.id, self.now, self.request.who, "claimed")
+                .from(self.stage.id, Status::Queued)
+                .to(self.stage.id, Status::Running)
+                .token(token);
+            let why = candidate.probe.as_ref().map(|t| format!("to see whether {t} is up again"));
+            self.journal.note(self.pipeline, Weight::Step, event.because(why));
+        }
         if let Some(target) = &candidate.probe {
             breaker::probing(tx, target, candidate.id, token)?;
             self.breakers.note_probe(target, candidate.id);
@@ -416,50 +427,50 @@ impl Claiming<'_> {
     }
 
     fn finish(mut self, tx: &mut Tx<'_>) -> Result<Vec<Claimed>> {
-        const DETAILS: Statement = statement!("sql/claimed_details", per engine);
         self.budgets.write(tx, self.request.worker)?;
         std::mem::take(&mut self.journal).write(tx)?;
-        let rows: Vec<[Value<'_>; 1]> = self.taken.iter().map(|c| [Value::Int(c.id)]).collect();
-        let details: Vec<Details> = tx.each(&DETAILS, &db::params![self.stage.id], &rows)?;
-        let mut details: HashMap<i64, Details> = details.into_iter().map(|d| (d.id, d)).collect();
-        let mut claimed = Vec::with_capacity(self.taken.len());
-        for candidate in self.taken {
-            let (Some(detail), Some(token)) =
-                (details.remove(&candidate.id), self.tokens.get(&candidate.id))
-            else {
-                return Err(Error::unknown(
-                    "job",
-                    candidate.id,
-                    "its record is gone; restore a backup",
-                ));
-            };
-            claimed.push(Claimed {
-                lease: Lease {
-                    job: candidate.id,
-                    lock: candidate.lock,
-                    token: *token,
-                    batch: candidate.batch,
-                    stage: self.stage.id,
-                    probe: candidate.probe.is_some(),
-                },
-                pipeline: self.pipeline.id,
-                stage: self.stage.id,
-                subject: detail.subject,
-                payload: detail.payload,
-                collection: candidate.collection,
-                targets: candidate
-                    .targets
-                    .map(|t| t.lines().map(str::to_string).collect())
-                    .unwrap_or_default(),
-                workspace: candidate.workspace,
-                priority: candidate.priority,
-                added_at: detail.added_at,
-                attempt: detail.attempts + 1,
-                started: self.started.contains(&candidate.id),
-            });
-        }
-        Ok(claimed)
+        let (pipeline, stage) = (self.pipeline.id, self.stage.id);
+        self.taken.into_iter().map(|taken| taken.claimed(pipeline, stage)).collect()
     }
+}
+
+impl Taken {
+    fn claimed(self, pipeline: i64, stage: i64) -> Result<Claimed> {
+        let Taken { candidate, token, started } = self;
+        let (Some(subject), Some(added_at)) = (candidate.subject, candidate.added_at) else {
+            return Err(Error::unknown(
+                "job",
+                candidate.id,
+                "its record is gone; restore a backup",
+            ));
+        };
+        let targets = candidate.targets.as_deref().unwrap_or_default();
+        Ok(Claimed {
+            lease: Lease {
+                job: candidate.id,
+                lock: candidate.lock,
+                token,
+                batch: candidate.batch,
+                stage,
+                probe: candidate.probe.is_some(),
+            },
+            pipeline,
+            stage,
+            subject,
+            payload: candidate.payload,
+            collection: candidate.collection,
+            targets: targets.lines().map(str::to_string).collect(),
+            workspace: candidate.workspace,
+            priority: candidate.priority,
+            added_at,
+            attempt: candidate.attempts.unwrap_or(0) + 1,
+            started,
+        })
+    }
+}
+
+fn got_of<'a>(good: &'a [Candidate], got: &'a [bool]) -> impl Iterator<Item = &'a Candidate> {
+    good.iter().zip(got).filter(|(_, got)| **got).map(|(candidate, _)| candidate)
 }
 
 /// When a stage may have something to claim without any news, and, if asked, whether nothing but
@@ -484,26 +495,6 @@ pub(crate) fn workspace_of(tx: &mut Tx<'_>, job: i64) -> Result<Option<String>> 
     Ok(tx.first::<(Option<String>,)>(&WORKSPACE, &db::params![job])?.and_then(|r| r.0))
 }
 
-struct Details {
-    id: i64,
-    subject: String,
-    payload: Option<Vec<u8>>,
-    added_at: Micros,
-    attempts: i64,
-}
-
-impl FromRow for Details {
-    fn from_row(row: &Row<'_>) -> db::Result<Details> {
-        Ok(Details {
-            id: row.get(0)?,
-            subject: row.get(1)?,
-            payload: row.get(2)?,
-            added_at: row.get(3)?,
-            attempts: row.get(4)?,
-        })
-    }
-}
-
 /// What the run needs: the stage's needs and the job's own, whichever is more.
 fn needs_of(stage: &Stage, candidate: &Candidate) -> Result<Amounts> {
     let mut needs = stage.settings.needs.clone();
@@ -519,33 +510,30 @@ fn needs_of(stage: &Stage, candidate: &Candidate) -> Result<Amounts> {
     Ok(needs)
 }
 
-/// The ids to try: one of each lock, and the one that owns its lock already if there is one.
-fn one_per_lock(tx: &mut Tx<'_>, candidates: &[Candidate]) -> Result<HashSet<i64>> {
+/// Which to try, in their order: one of each lock, and the one that owns its lock already if there
+/// is one.
+fn one_per_lock(tx: &mut Tx<'_>, candidates: &[Candidate]) -> Result<Vec<usize>> {
     const OWNER: Statement = statement!("sql/lock_owner");
-    let mut first: HashMap<&str, &Candidate> = HashMap::with_capacity(candidates.len());
+    let mut first: HashMap<&str, usize> = HashMap::with_capacity(candidates.len());
     let mut rivals = Vec::new();
-    for candidate in candidates {
-        let entry = first.entry(candidate.lock.as_str()).or_insert(candidate);
-        match (candidate.begun, entry.begun) {
-            (true, false) => *entry = candidate,
-            (true, true) if entry.id != candidate.id => rivals.push(candidate),
+    for (i, candidate) in candidates.iter().enumerate() {
+        let chosen = first.entry(candidate.lock.as_str()).or_insert(i);
+        match (candidate.begun, candidates[*chosen].begun) {
+            (true, false) => *chosen = i,
+            (true, true) if *chosen != i => rivals.push(i),
             _ => {}
         }
     }
     // One that moved to this lock has begun too, and does not own it.
     for rival in rivals {
+        let lock = candidates[rival].lock.as_str();
         let owner: Option<(i64, i64, Micros, Option<String>)> =
-            tx.first(&OWNER, &db::params![&rival.lock])?;
-        if owner.is_some_and(|o| o.0 == rival.id) {
-            first.insert(rival.lock.as_str(), rival);
+            tx.first(&OWNER, &db::params![lock])?;
+        if owner.is_some_and(|o| o.0 == candidates[rival].id) {
+            first.insert(lock, rival);
         }
     }
-    Ok(first.values().map(|c| c.id).collect())
-}
-
-fn text<'a>(value: &Value<'a>) -> &'a str {
-    match value {
-        Value::Text(text) => text,
-        _ => "",
-    }
+    let mut chosen: Vec<usize> = first.into_values().collect();
+    chosen.sort_unstable();
+    Ok(chosen)
 }

@@ -55,12 +55,8 @@ pub fn fail(
             verdict.recoverable
         ],
     )?;
-    end_rows(
-        tx,
-        now,
-        Status::Failed,
-        &[(job.job, job.stage, who.to_string(), Some(error.message.clone()))],
-    )?;
+    let ended = [(job.job, job.stage, Some(error.message.clone()))];
+    end_rows(tx, now, who, Status::Failed, &ended)?;
     let event = Event::new(job.job, now, who, "failed")
         .from(job.stage, job.from)
         .to(job.stage, Status::Failed);
@@ -80,12 +76,11 @@ pub fn cancel(
     journal: &mut Journal,
     counts: &mut Counts,
 ) -> Result<()> {
-    end_rows(
-        tx,
-        now,
-        Status::Cancelled,
-        &[(job.job, job.stage, who.to_string(), Some(why.to_string()))],
-    )?;
+    const REVIVE: Statement = statement!("sql/revive_job");
+    if job.from == Status::Failed {
+        tx.execute(&REVIVE, &db::params![job.job])?;
+    }
+    end_rows(tx, now, who, Status::Cancelled, &[(job.job, job.stage, Some(why.to_string()))])?;
     let event = Event::new(job.job, now, who, "cancelled")
         .from(job.stage, job.from)
         .to(job.stage, Status::Cancelled);
@@ -94,14 +89,20 @@ pub fn cancel(
     Ok(())
 }
 
-/// Job, stage, who, why.
-pub type EndRow = (i64, i64, String, Option<String>);
+/// Job, stage, why.
+pub type EndRow = (i64, i64, Option<String>);
 
-pub fn end_rows(tx: &mut Tx<'_>, now: Micros, status: Status, ended: &[EndRow]) -> Result<()> {
+pub fn end_rows(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    who: &str,
+    status: Status,
+    ended: &[EndRow],
+) -> Result<()> {
     const END: Statement = statement!("sql/end_jobs", per engine);
-    let rows: Vec<[Value<'_>; 4]> =
-        ended.iter().map(|(job, stage, who, why)| db::params![job, stage, who, why]).collect();
-    tx.each::<(), 4>(&END, &db::params![now, status], &rows)?;
+    let rows: Vec<[Value<'_>; 3]> =
+        ended.iter().map(|(job, stage, why)| db::params![job, stage, why]).collect();
+    tx.each::<(), 3>(&END, &db::params![now, status, who], &rows)?;
     Ok(())
 }
 

@@ -39,15 +39,20 @@ pub struct Journal {
 }
 
 impl Journal {
+    /// Whether a change of this weight is kept at all; asked where changes are many.
+    pub fn keeps(&self, pipeline: &Pipeline, weight: Weight) -> bool {
+        pipeline.full_history || weight == Weight::Always
+    }
+
     pub fn note(&mut self, pipeline: &Pipeline, weight: Weight, event: Event) {
-        if pipeline.full_history || weight == Weight::Always {
+        if self.keeps(pipeline, weight) {
             self.events.push(event);
         }
     }
 
     pub fn write(self, tx: &mut Tx<'_>) -> Result<()> {
         const INSERT: Statement = statement!("sql/insert_history", per engine);
-        let ids = tx.next_ids("history_ids", self.events.len())?;
+        let ids = tx.next_range("history_ids", self.events.len())?;
         let rows: Vec<[Value<'_>; 13]> = self
             .events
             .iter()

@@ -191,7 +191,7 @@ pub fn take_over(
     let limit = i64::try_from(request.limit).unwrap_or(i64::MAX);
     let idle: Vec<(i64, String)> =
         tx.query(&IDLE, &db::params![stage.id, request.worker, now - IDLE_CLAIM, limit])?;
-    let tokens = tx.next_ids("tokens", idle.len())?;
+    let tokens = tx.next_range("tokens", idle.len())?;
     let mut claimed = Vec::new();
     for ((job, lock), token) in idle.into_iter().zip(tokens) {
         let reserved: Amounts = tx.query(&RESERVED, &db::params![job])?.into_iter().collect();

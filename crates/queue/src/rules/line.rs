@@ -88,13 +88,18 @@ pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Hopeful]) -> Result<()> 
 /// next one to the other, or promote a row that is just being cancelled.
 pub fn promote(tx: &mut Tx<'_>, now: Micros, locks: &BTreeSet<String>) -> Result<()> {
     const PROMOTE: Statement = statement!("sql/promote", per engine);
-    const PARKED: Statement = statement!("sql/any_parked");
+    const ANYBODY: Statement = statement!("sql/anybody_parked");
+    const WANTED: Statement = statement!("sql/wanted_locks", per engine);
     const STATE: Statement = statement!("sql/set_state", per engine);
     let rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::Text(lock)]).collect();
-    if tx.engine() == Engine::Sqlite {
-        // Most freed locks have nobody behind them, and a look is cheaper than an update.
-        let parked: Vec<(String,)> = tx.each(&PARKED, &[], &rows)?;
-        let rows: Vec<[Value<'_>; 1]> = parked.iter().map(|(lock,)| [Value::from(lock)]).collect();
+    let sqlite = tx.engine() == Engine::Sqlite;
+    if sqlite && tx.first::<(i64,)>(&ANYBODY, &[])?.is_none() {
+        return Ok(());
+    }
+    // Most freed locks have nobody behind them, and a look is cheaper than an update or a lock.
+    let wanted: Vec<(String,)> = tx.each(&WANTED, &[], &rows)?;
+    let rows: Vec<[Value<'_>; 1]> = wanted.iter().map(|(lock,)| [Value::from(lock)]).collect();
+    if sqlite {
         for (stage,) in tx.each::<(i64,), 1>(&PROMOTE, &[Value::Int(now)], &rows)? {
             tx.wake(stage);
         }

@@ -124,12 +124,14 @@ fn settle_plain(
             Outcome::Success(handover) => handover.note.clone(),
             _ => None,
         };
-        ended.push((item.lease.job, stage, work.who.clone(), why.clone()));
-        let event = Event::new(item.lease.job, work.now, &work.who, "succeeded")
-            .from(stage, Status::Running)
-            .to(stage, Status::Succeeded)
-            .token(item.lease.token);
-        work.journal.note(pipeline, Weight::Step, event.because(why));
+        if work.journal.keeps(pipeline, Weight::Step) {
+            let event = Event::new(item.lease.job, work.now, &work.who, "succeeded")
+                .from(stage, Status::Running)
+                .to(stage, Status::Succeeded)
+                .token(item.lease.token);
+            work.journal.note(pipeline, Weight::Step, event.because(why.clone()));
+        }
+        ended.push((item.lease.job, stage, why));
         work.counts.moved(item.lease.batch, Some(Status::Running), Status::Succeeded);
         work.minutes.entry(stage).or_default().0 += 1;
         work.freed.insert(item.lease.lock.clone());
@@ -137,7 +139,7 @@ fn settle_plain(
         breaker::succeeded(tx, work, item.lease.job, None)?;
         answers[index] = Some(Settled::Now(Status::Succeeded));
     }
-    ending::end_rows(tx, work.now, Status::Succeeded, &ended)?;
+    ending::end_rows(tx, work.now, &work.who, Status::Succeeded, &ended)?;
     if work.reservations {
         budget::release(tx, work.now, failing.iter().map(|f| f.0))?;
     }
@@ -280,12 +282,8 @@ fn succeed(
     match (pipeline.after(stage), &run.cancel) {
         (None, _) => {
             running::release(tx, work, lease)?;
-            ending::end_rows(
-                tx,
-                work.now,
-                Status::Succeeded,
-                &[(lease.job, stage.id, work.who.clone(), handover.note.clone())],
-            )?;
+            let ended = [(lease.job, stage.id, handover.note.clone())];
+            ending::end_rows(tx, work.now, &work.who, Status::Succeeded, &ended)?;
             let event = Event::new(lease.job, work.now, &work.who, "succeeded")
                 .from(stage.id, Status::Running)
                 .to(stage.id, Status::Succeeded);

@@ -65,34 +65,33 @@ pub(crate) async fn run(settler: Settler, mut finished: mpsc::Receiver<Settlemen
     let Settler { db, worker, who, catalog, fence, counters } = settler;
     let mut waiting = Vec::with_capacity(TOGETHER_MAX);
     while finished.recv_many(&mut waiting, TOGETHER_MAX).await > 0 {
-        let items: Arc<[Settlement]> = waiting.iter().cloned().collect();
+        let items: Arc<[Settlement]> = waiting.drain(..).collect();
         let mut pause = Duration::from_millis(50);
         loop {
-            let (items, who, catalog) = (items.clone(), who.clone(), catalog.borrow().clone());
+            let (mine, who, catalog) = (items.clone(), who.clone(), catalog.borrow().clone());
             let settled: Result<Vec<Settled>, Error> = db
                 .write_in(Lane::Urgent, move |tx| {
-                    settle(tx, tx.now(), &catalog, worker, &who, &items)
+                    settle(tx, tx.now(), &catalog, worker, &who, &mine)
                 })
                 .await;
             match settled {
                 Ok(answers) => {
-                    report(&waiting, &answers, &counters);
+                    report(&items, &answers, &counters);
                     break;
                 }
                 Err(error) if fence.is_lost() => {
-                    tracing::warn!(worker, %error, count = waiting.len(), "outcomes were dropped: the lease is gone, and the jobs run again");
+                    tracing::warn!(worker, %error, count = items.len(), "outcomes were dropped: the lease is gone, and the jobs run again");
                     break;
                 }
                 Err(error) => {
                     // Nothing was done; the runs are over, so their outcomes wait here until the
                     // database takes them or others take the jobs.
-                    tracing::warn!(worker, %error, count = waiting.len(), "outcomes could not be settled; trying again");
+                    tracing::warn!(worker, %error, count = items.len(), "outcomes could not be settled; trying again");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(2));
                 }
             }
         }
-        waiting.clear();
     }
 }
 

@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::task::{JoinError, JoinSet};
 use tracing::Instrument;
 
 /// Without any news, work is looked for this often.
@@ -26,6 +26,8 @@ const POLL: Duration = Duration::from_secs(1);
 const QUICK_BUFFER: Duration = Duration::from_secs(1);
 /// After trouble with the database, the first pause.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
+/// Claims of one stage under way at once.
+const CLAIMS_MAX: usize = 2;
 /// Claimed in one transaction at most.
 const CLAIM_MAX: usize = 1000;
 
@@ -69,8 +71,12 @@ struct Loop {
     /// How long runs take, smoothed.
     mean: Option<Duration>,
     began: u64,
-    /// The claim under way, and how many jobs it asks for.
-    claiming: Option<(usize, JoinHandle<Result<Claim>>)>,
+    /// The claims under way, each with the number of jobs it asks for.
+    claims: JoinSet<(usize, Result<Claim>)>,
+    /// How many jobs they ask for together.
+    asked: usize,
+    /// The last claim got all it asked for, so that there is more where that came from.
+    plenty: bool,
     /// When to look for work next, without any news.
     look_at: Instant,
     /// How long to wait after trouble with the database.
@@ -88,7 +94,9 @@ pub(crate) async fn run(shared: Arc<Shared>, stage: i64, handler: Arc<dyn Handle
         runs: JoinSet::new(),
         mean: None,
         began: 0,
-        claiming: None,
+        claims: JoinSet::new(),
+        asked: 0,
+        plenty: false,
         look_at: Instant::now(),
         pause: PAUSE_FIRST,
         stolen_at: Instant::now(),
@@ -118,20 +126,23 @@ impl Loop {
             let stage = self.settings()?;
             self.start_buffered(&stage).await?;
             let want = self.room(&stage);
-            if want > 0 && self.claiming.is_none() && Instant::now() >= self.look_at {
+            if want > 0 && self.may_claim() && Instant::now() >= self.look_at {
                 if self.shared.fence.is_good() {
                     news.borrow_and_update();
                     // A task of its own: runs go on meanwhile, and its jobs are never dropped.
-                    self.claiming = Some((want, tokio::spawn(self.claim(&stage, want))));
-                } else {
-                    self.look_at = Instant::now() + POLL / 10;
+                    let claim = self.claim(&stage, want);
+                    self.claims.spawn(async move { (want, claim.await) });
+                    self.asked += want;
+                    continue;
                 }
+                self.look_at = Instant::now() + POLL / 10;
             }
-            let idle = want > 0 && self.claiming.is_none();
+            let idle = want > 0 && self.may_claim();
             tokio::select! {
                 Some(ended) = self.runs.join_next() => { self.ended(ended); self.look_at = Instant::now(); }
-                (want, found) = answer(&mut self.claiming) => {
-                    self.claiming = None;
+                Some(answer) = self.claims.join_next() => {
+                    let (want, found) = answer.map_err(|e| Error::Refused(format!("a claim ended: {e}")))?;
+                    self.asked -= want;
                     if self.found(&stage, want, found).await? {
                         return Ok(());
                     }
@@ -153,6 +164,7 @@ impl Loop {
             Ok(found) => {
                 self.pause = PAUSE_FIRST;
                 let (got, nothing) = (found.jobs.len(), found.jobs.is_empty());
+                self.plenty = got >= want;
                 self.accept(found.jobs);
                 if nothing && self.stolen_at.elapsed() > POLL {
                     self.stolen_at = Instant::now();
@@ -169,8 +181,8 @@ impl Loop {
                     wait.clamp(Duration::from_millis(1), most)
                 };
                 self.look_at = Instant::now() + wait;
-                let empty = found.empty && self.runs.is_empty() && self.buffer.is_empty();
-                Ok(self.shared.idle.note(self.stage, empty))
+                let idle = self.runs.is_empty() && self.buffer.is_empty() && self.claims.is_empty();
+                Ok(self.shared.idle.note(self.stage, found.empty && idle))
             }
             Err(Error::LeaseLost(_)) => {
                 self.shared.fence.lose();
@@ -194,23 +206,26 @@ impl Loop {
         if workers == 0 {
             return 0;
         }
-        let held = self.runs.len() + self.buffer.len();
+        let held = self.runs.len() + self.buffer.len() + self.asked;
         let room = (workers + buffer).saturating_sub(held).min(CLAIM_MAX);
         let room = match self.shared.settings.runs_max {
             Some(most) => room
                 .min(usize::try_from(most.saturating_sub(self.began)).unwrap_or(0))
-                .saturating_sub(self.buffer.len()),
+                .saturating_sub(self.buffer.len() + self.asked),
             None => room,
         };
         // Until it is known how long runs take, nothing is claimed ahead: whether a buffer is worth
         // starting at once depends on it.
         let room = if self.mean.is_none() { room.min(workers.saturating_sub(held)) } else { room };
         let idle_slots = workers.saturating_sub(held);
-        if idle_slots == 0 && room <= buffer / 2 && self.buffer.len() > buffer / 2 {
-            0
-        } else {
-            room
-        }
+        let ahead = self.buffer.len() + self.asked;
+        if idle_slots == 0 && room <= buffer / 2 && ahead > buffer / 2 { 0 } else { room }
+    }
+
+    /// One claim at a time, and a second one beside it while there is plenty: on PostgreSQL they go
+    /// over connections of their own.
+    fn may_claim(&self) -> bool {
+        self.claims.len() < if self.plenty { CLAIMS_MAX } else { 1 }
     }
 
     /// True when the process has run as many jobs as it should.
@@ -342,10 +357,10 @@ impl Loop {
 
     /// Gives the buffer back, and gives running work its grace.
     async fn wind_up(&mut self) {
-        if let Some((_, claiming)) = self.claiming.take()
-            && let Ok(Ok(found)) = claiming.await
-        {
-            self.accept(found.jobs);
+        while let Some(answer) = self.claims.join_next().await {
+            if let Ok((_, Ok(found))) = answer {
+                self.accept(found.jobs);
+            }
         }
         for job in self.buffer.drain(..) {
             let settlement =
@@ -371,20 +386,6 @@ impl Loop {
                     break;
                 }
             }
-        }
-    }
-}
-
-/// The answer of the claim under way; never, if there is none.
-async fn answer(
-    claiming: &mut Option<(usize, JoinHandle<Result<Claim>>)>,
-) -> (usize, Result<Claim>) {
-    match claiming {
-        None => std::future::pending().await,
-        Some((want, task)) => {
-            let found =
-                task.await.unwrap_or_else(|e| Err(Error::Refused(format!("a claim ended: {e}"))));
-            (*want, found)
         }
     }
 }

@@ -1,1 +1,1 @@
-update jobs set status = $2, stage = $4, ended_at = $1, ended_by = $5, ended_why = $6 where id = $3
+insert into endings (job, status, stage, ended_at, ended_by, ended_why) values ($4, $2, $5, $1, $3, $6)

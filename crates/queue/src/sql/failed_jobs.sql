@@ -1,13 +1,13 @@
 -- With each failed job, the newest failed one of its pipeline and subject that fits the filter too.
 select f.job,
-  (select max(n.job) from failures n join jobs k on k.id = n.job
+  (select max(n.job) from failures n join job_records k on k.id = n.job
    where n.pipeline = f.pipeline and n.subject = f.subject and n.recoverable >= f.recoverable
      and (cast($2 as bigint) is null or n.stage = $2)
      and (cast($3 as text) is null or n.code = $3)
      and (cast($4 as text) is null or n.target = $4)
      and (cast($5 as bigint) is null or k.batch = $5)),
   f.recoverable
-from failures f join jobs j on j.id = f.job
+from failures f join job_records j on j.id = f.job
 where f.job > $6
   and (cast($1 as bigint) is null or f.pipeline = $1)
   and (cast($2 as bigint) is null or f.stage = $2)

@@ -1,2 +1,7 @@
-select id, priority, due, lock, begun, batch, collection, targets, workspace, needs
-from waiting where state = 4 and blocked_on = $1 and stage = $2 order by id limit $3
+select w.id, w.priority, w.due, w.lock, w.begun, w.batch, w.collection, w.targets, w.workspace, w.needs,
+  j.subject, j.payload, j.added_at, t.attempts
+from waiting w
+left join job_records j on j.id = w.id
+left join tries t on t.job = w.id and t.stage = $2
+where w.state = 4 and w.blocked_on = $1 and w.stage = $2
+order by w.id limit $3

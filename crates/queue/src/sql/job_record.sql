@@ -1,1 +1,1 @@
-select batch, collection, targets, workspace, priority from jobs where id = $1
+select batch, collection, targets, workspace, priority from job_records where id = $1

@@ -1,1 +1,1 @@
-select subject from jobs where id = $1
+select subject from job_records where id = $1

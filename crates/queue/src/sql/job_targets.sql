@@ -1,1 +1,1 @@
-select targets from jobs where id = $1
+select targets from job_records where id = $1

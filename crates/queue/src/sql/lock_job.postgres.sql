@@ -1,8 +1,8 @@
 -- In the one order for locks: batch, started, waiting, failures.
 with b as (
-  select b.id from batches b join jobs j on j.batch = b.id where j.id = $1 for no key update of b
+  select b.id from batches b join job_records j on j.batch = b.id where j.id = $1 for no key update of b
 ), s as (
-  select s.id from started s join jobs j on j.lock = s.lock and j.id = s.id where j.id = $1 for update of s
+  select s.id from started s join job_records j on j.lock = s.lock and j.id = s.id where j.id = $1 for update of s
 ), w as (
   select id from waiting where id = $1 for update
 ), f as (

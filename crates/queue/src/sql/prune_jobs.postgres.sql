@@ -1,1 +1,1 @@
-delete from jobs where id = any ($1::bigint[])
+delete from job_records where id = any ($1::bigint[])

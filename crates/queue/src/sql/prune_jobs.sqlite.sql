@@ -1,1 +1,1 @@
-delete from jobs where id = $1
+delete from job_records where id = $1

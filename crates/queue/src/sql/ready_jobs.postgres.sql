@@ -1,5 +1,13 @@
-select id, priority, due, lock, begun, batch, collection, targets, workspace, needs
-from waiting
-where stage = $1 and state = 0 and (priority, due, id) > ($2::smallint, $3::bigint, $4::bigint)
-order by priority, due, id limit $5
-for update skip locked
+with page as materialized (
+  select id, priority, due, lock, begun, batch, collection, targets, workspace, needs
+  from waiting
+  where stage = $1 and state = 0 and (priority, due, id) > ($2::smallint, $3::bigint, $4::bigint)
+  order by priority, due, id limit $5
+  for update skip locked
+)
+select w.id, w.priority, w.due, w.lock, w.begun, w.batch, w.collection, w.targets, w.workspace, w.needs,
+  j.subject, j.payload, j.added_at, t.attempts
+from page w
+left join job_records j on j.id = w.id
+left join tries t on t.job = w.id and t.stage = $1
+order by w.priority, w.due, w.id

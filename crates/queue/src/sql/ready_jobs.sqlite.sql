@@ -1,4 +1,7 @@
-select id, priority, due, lock, begun, batch, collection, targets, workspace, needs
-from waiting
-where stage = $1 and state = 0 and (priority, due, id) > ($2, $3, $4)
-order by priority, due, id limit $5
+select w.id, w.priority, w.due, w.lock, w.begun, w.batch, w.collection, w.targets, w.workspace, w.needs,
+  j.subject, j.payload, j.added_at, t.attempts
+from waiting w
+left join job_records j on j.id = w.id
+left join tries t on t.job = w.id and t.stage = $1
+where w.stage = $1 and w.state = 0 and (w.priority, w.due, w.id) > ($2, $3, $4)
+order by w.priority, w.due, w.id limit $5

@@ -1,1 +1,1 @@
-update jobs set lock = $2 where id = $1
+update job_records set lock = $2 where id = $1

@@ -1,1 +1,1 @@
-update jobs set targets = $2 where id = $1
+update job_records set targets = $2 where id = $1

@@ -153,7 +153,8 @@ impl Scene {
 
 fn empty(tx: &mut Tx<'_>) -> Result<()> {
     const TABLES: &[&str] = &[
-        "delete from jobs",
+        "delete from job_records",
+        "delete from endings",
         "delete from waiting",
         "delete from started",
         "delete from failures",

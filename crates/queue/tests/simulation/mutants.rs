@@ -123,7 +123,7 @@ fn of_waiting() -> Vec<Mutant> {
         ),
         mutant(
             "priority order reversed",
-            &[("sql/ready_jobs", "order by priority, due", "order by priority desc, due")],
+            &[("sql/ready_jobs", "order by w.priority, w.due", "order by w.priority desc, w.due")],
         ),
         mutant("coalescing dropped", &[("sql/insert_waiting", "?7, ?8, 0", "?7, null, 0")]),
         mutant(

@@ -118,7 +118,8 @@ impl Load {
         const TABLES: &[&str] = &[
             "waiting",
             "started",
-            "jobs",
+            "job_records",
+            "endings",
             "history",
             "failures",
             "tries",

@@ -1,1 +1,0 @@
-select coalesce(max(version), 0) from schema_versions

@@ -1,0 +1,26 @@
+-- Whoever asks for blocked jobs asks by what they wait for.
+drop index waiting_blocked;
+create index waiting_blocked on waiting (blocked_on, id) where blocked_on is not null;
+
+-- How a job ended is a row of its own: adding one at the end of a table costs far less than a new
+-- version of a record whose page is full.
+create table endings (
+  job bigint primary key,
+  status smallint not null,
+  stage bigint not null,            -- where it ended
+  ended_at bigint not null,
+  ended_by text not null,
+  ended_why text
+);
+insert into endings (job, status, stage, ended_at, ended_by, ended_why)
+select id, status, stage, coalesce(ended_at, added_at), coalesce(ended_by, ''), ended_why from jobs where status <> 0;
+alter table jobs drop column status, drop column stage, drop column ended_at, drop column ended_by, drop column ended_why;
+alter table jobs reset (fillfactor);
+alter table jobs rename to job_records;
+
+-- A job's record, and how it ended. Status and stage are 0 while it is in waiting or started.
+create view jobs as
+select j.id, j.pipeline, j.subject, j.lock, j.batch, j.collection, j.priority, j.payload,
+  coalesce(e.status, 0::smallint) as status, coalesce(e.stage, 0) as stage, j.targets, j.workspace, j.needs,
+  j.added_at, j.added_by, e.ended_at, e.ended_by, e.ended_why
+from job_records j left join endings e on e.job = j.id;

@@ -1,0 +1,1 @@
+delete from endings where job = any ($1::bigint[])

@@ -1,0 +1,1 @@
+delete from endings where job = $1
