@@ -28,6 +28,10 @@ pub enum Error {
     /// Another transaction won; the engine runs the closure again.
     #[error("a concurrent transaction collided with this one: {0}")]
     Collision(String),
+    /// A row of the same key is there. Where a concurrent transaction put it there, running the
+    /// closure again sees it; where it does not help, the closure is wrong.
+    #[error("the database has such a row already: {0}")]
+    Duplicate(String),
     /// A rule of the schema refused a row.
     #[error("the database refused it: {0}")]
     Constraint(String),
@@ -81,9 +85,10 @@ impl Error {
         };
         let text = db.message().to_string();
         match db.code().code() {
-            // Serialisation failure, deadlock, lock timeout, and a unique index that a concurrent
-            // transaction filled first: running the closure again sees what the other one did.
-            "40001" | "40P01" | "55P03" | "23505" => Error::Collision(text),
+            // Serialisation failure, deadlock, lock timeout: running the closure again sees what the
+            // other transaction did.
+            "40001" | "40P01" | "55P03" => Error::Collision(text),
+            "23505" => Error::Duplicate(text),
             "23502" | "23503" | "23514" => Error::Constraint(text),
             "53100" => Error::NoSpace(context.to_string()),
             "25006" => Error::ReadOnly(context.to_string()),

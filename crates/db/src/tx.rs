@@ -29,18 +29,21 @@ pub struct Tx<'c> {
     /// engine looks here to decide whether the closure runs again.
     pub(crate) failure: Option<Failure>,
     pub(crate) wakes: Vec<i64>,
+    /// The closure does not run again because of a row that was there already.
+    pub(crate) last_try: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
     Collision,
+    Duplicate,
     Unavailable,
     Final,
 }
 
 impl<'c> Tx<'c> {
     pub(crate) fn new(inner: Inner<'c>, now: Micros) -> Tx<'c> {
-        Tx { inner, now, failure: None, wakes: Vec::new() }
+        Tx { inner, now, failure: None, wakes: Vec::new(), last_try: false }
     }
 
     pub fn engine(&self) -> Engine {
@@ -53,6 +56,11 @@ impl<'c> Tx<'c> {
     /// When this transaction began, by the engine's clock or the injected one.
     pub fn now(&self) -> Micros {
         self.now
+    }
+
+    /// False if the closure runs again because of a row that was there already.
+    pub fn is_last_try(&self) -> bool {
+        self.last_try
     }
 
     /// Runs a statement and says how many rows it changed.
@@ -230,6 +238,7 @@ impl<'c> Tx<'c> {
         if let Err(error) = &done {
             self.failure = Some(match error {
                 Error::Collision(_) => Failure::Collision,
+                Error::Duplicate(_) if !self.last_try => Failure::Duplicate,
                 Error::Unavailable(..) => Failure::Unavailable,
                 _ => Failure::Final,
             });

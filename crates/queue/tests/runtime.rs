@@ -231,3 +231,32 @@ async fn what_ended_is_pruned_in_steps_and_nothing_else() {
     let gone = house.with_catalog(|tx, catalog| view::show(tx, catalog, 1)).await;
     assert!(gone.unwrap_err().to_string().contains("there is no job"));
 }
+
+/// A stage that feeds another queue: the other one is empty for a long time, and not at its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn until_empty_means_all_queues_of_the_worker() {
+    let house = House::with(PipelineSpec::queue("first"), &["a", "b", "c"]).await;
+    let made: Result<_> =
+        house.db.write(|tx| create(tx, tx.now(), "ann", &PipelineSpec::queue("second"))).await;
+    let second = made.unwrap();
+    let db = house.db.clone();
+    struct Feeds(Db, queue::Pipeline);
+    impl Work for Feeds {
+        async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
+            // Long enough for the other loop to find its queue empty more than once.
+            tokio::time::sleep(std::time::Duration::from_millis(120)).await;
+            let (jobs, pipeline) = ([NewJob::new(job.subject.as_str())], self.1.clone());
+            let added: Result<_> =
+                self.0.write(move |tx| add(tx, tx.now(), &pipeline, "first", &jobs)).await;
+            added.unwrap();
+            Outcome::success()
+        }
+    }
+    let worker = house.worker().stage("first", "first", Feeds(db, second)).stage(
+        "second",
+        "second",
+        Does(|_: &Claimed, _: &Context| Outcome::success()),
+    );
+    let summary = tokio::time::timeout(std::time::Duration::from_secs(60), work(worker)).await;
+    assert_eq!(summary.expect("it comes to its end").succeeded, 6);
+}

@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 const MIGRATION_LOCK: i64 = 0x4143_434e;
 /// A mark is looked for within seconds, if at all.
 const MARKS_KEPT: i64 = 86_400_000_000;
+/// A closure that finds a row of the same key so often does not collide with others: the next time
+/// the error is its own.
+const DUPLICATES_MAX: usize = 8;
 const NAP_SHORTEST: Duration = Duration::from_millis(20);
 const NAP_LONGEST: Duration = Duration::from_secs(1);
 
@@ -121,6 +124,8 @@ pub(crate) enum Attempt {
     Refused(Result<()>),
     /// Another transaction was in the way; nothing was done.
     Collided(String),
+    /// A row of the same key was there; nothing was done.
+    Duplicate,
     /// The server went away; nothing was done.
     Lost(String),
     /// COMMIT was sent and the server went away: this transaction may have been committed.
@@ -132,9 +137,10 @@ impl Worker {
     fn serve(&mut self, mut operation: Box<dyn Operation>) {
         let deadline = operation.asked_at() + self.options.patience;
         let mut nap = NAP_SHORTEST;
+        let mut duplicates = 0;
         while operation.wanted() {
             let attempt = match self.connected() {
-                Ok(()) => self.attempt(&mut *operation),
+                Ok(()) => self.attempt(&mut *operation, duplicates >= DUPLICATES_MAX),
                 Err(Error::Unavailable(_, why)) => Attempt::Lost(why),
                 Err(error) => Attempt::Refused(Err(error)),
             };
@@ -143,6 +149,10 @@ impl Worker {
                 Attempt::Refused(verdict) => return operation.answer(verdict),
                 Attempt::Collided(why) => {
                     Error::Busy(format!("other transactions kept colliding: {why}"))
+                }
+                Attempt::Duplicate => {
+                    duplicates += 1;
+                    Error::Busy("other transactions kept adding the same rows".to_string())
                 }
                 Attempt::Lost(why) => {
                     self.connection = None;
@@ -177,7 +187,7 @@ impl Worker {
         Ok(())
     }
 
-    fn attempt(&mut self, operation: &mut dyn Operation) -> Attempt {
+    fn attempt(&mut self, operation: &mut dyn Operation, last_try: bool) -> Attempt {
         let Some(connection) = self.connection.as_mut() else {
             return Attempt::Lost("not connected".to_string());
         };
@@ -186,6 +196,7 @@ impl Worker {
             Err(error) => return Attempt::Lost(error.to_string()),
         };
         let mut tx = Tx::new(Inner::Postgres(connection), now);
+        tx.last_try = last_try;
         let good = operation.run(&mut tx);
         let (failure, wakes) = (tx.failure, std::mem::take(&mut tx.wakes));
         match (good, failure) {
@@ -195,6 +206,10 @@ impl Worker {
                 connection.commit(self.mark, wakes)
             }
             (_, Some(Failure::Unavailable)) => Attempt::Lost("the connection broke".to_string()),
+            (_, Some(Failure::Duplicate)) => {
+                connection.roll_back();
+                Attempt::Duplicate
+            }
             (_, Some(Failure::Collision)) => {
                 connection.roll_back();
                 Attempt::Collided("see the server's log".to_string())

@@ -1,6 +1,6 @@
 -- Whoever asks for blocked jobs asks by what they wait for.
 drop index waiting_blocked;
-create index waiting_blocked on waiting (blocked_on, id) where blocked_on is not null;
+create index waiting_blocked on waiting (blocked_on, since, id) where blocked_on is not null;
 
 -- How a job ended is a row of its own: adding one at the end of a table costs far less than a new
 -- version of a record whose page is full.

@@ -1,7 +1,7 @@
 -- Cheaper rows. A condition with a list made SQLite build a table for it at every insert and delete;
 -- whoever asks for blocked jobs asks by what they wait for.
 drop index waiting_blocked;
-create index waiting_blocked on waiting (blocked_on, id) where blocked_on is not null;
+create index waiting_blocked on waiting (blocked_on, since, id) where blocked_on is not null;
 -- The rowid, which is the id, ends every index anyway.
 drop index waiting_ready;
 create index waiting_ready on waiting (stage, priority, due) where state = 0;

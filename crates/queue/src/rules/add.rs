@@ -9,6 +9,7 @@ use crate::rules::counts::Counts;
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line;
 use crate::rules::people::hold;
+use crate::rules::pipelines;
 use db::{Engine, Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -66,6 +67,7 @@ fn insert(
     for job in jobs {
         check(pipeline, job)?;
     }
+    pipelines::enter(tx, pipeline)?;
     let ids = tx.next_ids("job_ids", jobs.len())?;
     let (mut drafts, mut answers) = draft_all(now, pipeline, jobs, &ids);
     hold_back(tx, &mut drafts)?;

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::rules::budget;
 use crate::rules::people::retry::Filter;
 use crate::rules::people::{Actor, cancel};
-use db::{Micros, Statement, Tx, statement};
+use db::{Engine, Micros, Statement, Tx, statement};
 
 /// What the catalog's readers listen to for changed settings.
 pub const TOPIC: i64 = i64::MAX;
@@ -304,6 +304,20 @@ pub fn depth(tx: &mut Tx<'_>, pipeline: &Pipeline) -> Result<(i64, i64, i64)> {
     Ok(tx.one(&DEPTH, &db::params![pipeline.id])?)
 }
 
+/// Makes sure that jobs are not added to a queue that is gone, or is about to be: whoever deletes
+/// it waits for those who add, and those who come later see that it is deleted.
+pub(crate) fn enter(tx: &mut Tx<'_>, pipeline: &Pipeline) -> Result<()> {
+    const ENTER: Statement = statement!("sql/enter_pipeline", per engine);
+    const THERE: Statement = statement!("sql/pipeline_there");
+    if tx.engine() == Engine::Postgres {
+        tx.query::<()>(&ENTER, &db::params![pipeline.id])?;
+    }
+    match tx.first::<(i64,)>(&THERE, &db::params![pipeline.id])? {
+        Some(_) => Ok(()),
+        None => Err(Error::unknown("queue", &pipeline.name, "it was deleted; create it again")),
+    }
+}
+
 /// Deletes a plain queue step by step: true when it is gone. What ended stays in history until it
 /// is pruned.
 pub fn delete(
@@ -314,16 +328,26 @@ pub fn delete(
     name: &str,
     limit: i64,
 ) -> Result<bool> {
+    const TAKEN_IN: Statement = statement!("sql/batch_being_taken_in");
+    const CLOSE: Statement = statement!("sql/close_pipeline", per engine);
     const DELETE: Statement = statement!("sql/delete_pipeline");
     const FAILED: Statement = statement!("sql/failed_jobs");
     let pipeline = catalog.named(name)?;
     if !pipeline.plain {
         return Err(Error::Refused(format!("`{name}` is built in and cannot be deleted")));
     }
+    if tx.engine() == Engine::Postgres {
+        tx.query::<()>(&CLOSE, &db::params![pipeline.id])?;
+    }
     let (waiting, running, failed) = depth(tx, pipeline)?;
     if running > 0 {
         return Err(Error::Refused(format!(
             "{running} jobs of `{name}` are running; pause it and let them finish, or cancel them"
+        )));
+    }
+    if let Some((batch,)) = tx.first::<(i64,)>(&TAKEN_IN, &db::params![pipeline.id])? {
+        return Err(Error::Refused(format!(
+            "batch {batch} of `{name}` is still being taken in; wait for it, or delete it"
         )));
     }
     for stage in pipeline.stages.iter().filter(|_| waiting > 0) {

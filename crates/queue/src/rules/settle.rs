@@ -256,15 +256,21 @@ fn recorded(tx: &mut Tx<'_>, item: &Settlement) -> Result<Outcome> {
     };
     match tx.savepoint(|tx| records(tx)) {
         Ok(()) => Ok(item.outcome.clone()),
-        Err(
-            error @ Error::Db(
-                db::Error::Collision(_) | db::Error::Unavailable(..) | db::Error::NoSpace(_),
-            ),
-        ) => Err(error),
+        Err(error) if is_of_the_transaction(tx, &error) => Err(error),
         Err(error) => Ok(Outcome::Permanent(JobError::new(
             "record_failed",
             format!("its results could not be recorded: {error}"),
         ))),
+    }
+}
+
+/// Whether the closure as a whole runs again, or has to wait.
+fn is_of_the_transaction(tx: &Tx<'_>, error: &Error) -> bool {
+    use db::Error::{Collision, Duplicate, NoSpace, Unavailable};
+    match error {
+        Error::Db(Collision(_) | Unavailable(..) | NoSpace(_)) => true,
+        Error::Db(Duplicate(_)) => !tx.is_last_try(),
+        _ => false,
     }
 }
 

@@ -91,8 +91,8 @@ async fn prune_all(shared: &Shared) -> Result<()> {
 /// Says when a stage has ready jobs and nothing was claimed for a while.
 #[derive(Default)]
 struct Watchdog {
-    /// Per stage: since when it has had ready jobs without a change, and whether that was said.
-    idle: HashMap<String, (Instant, i64, bool)>,
+    /// Per stage: the job at the head of its line, since when, and whether that was said.
+    idle: HashMap<i64, (i64, Instant, bool)>,
     looked: Option<Instant>,
 }
 
@@ -103,22 +103,17 @@ impl Watchdog {
         }
         self.looked = Some(Instant::now());
         let catalog = shared.catalog.borrow().clone();
-        let stats = shared.db.read(move |tx| view::stats(tx, tx.now(), &catalog, None)).await?;
-        for stage in stats.stages {
-            let name = format!("{}/{}", stage.queue, stage.stage);
-            if stage.ready == 0 || stage.running > 0 || stage.paused {
-                self.idle.remove(&name);
-                continue;
-            }
-            let entry =
-                self.idle.entry(name.clone()).or_insert((Instant::now(), stage.ready, false));
-            if entry.1 != stage.ready {
-                *entry = (Instant::now(), stage.ready, false);
-            } else if entry.0.elapsed() > IDLE_STAGE && !entry.2 {
+        let heads = shared.db.read(move |tx| view::idle_heads(tx, &catalog)).await?;
+        self.idle.retain(|stage, _| heads.iter().any(|head| head.stage == *stage));
+        for head in heads {
+            let entry = self.idle.entry(head.stage).or_insert((head.job, Instant::now(), false));
+            if entry.0 != head.job {
+                *entry = (head.job, Instant::now(), false);
+            } else if entry.1.elapsed() > IDLE_STAGE && !entry.2 {
                 tracing::warn!(
-                    stage = name,
-                    ready = stage.ready,
-                    seconds = entry.0.elapsed().as_secs(),
+                    stage = head.name,
+                    first = head.job,
+                    seconds = entry.1.elapsed().as_secs(),
                     "jobs are ready and nobody takes them; is a worker running for this stage?"
                 );
                 entry.2 = true;

@@ -1,1 +1,1 @@
-select id, stage, lock from waiting where blocked_on = $1 and state = $2 order by id limit $3
+select id, stage, lock from waiting where blocked_on = $1 and state = $2 order by since, id limit $3

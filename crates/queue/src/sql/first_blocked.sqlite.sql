@@ -4,4 +4,4 @@ from waiting w
 left join job_records j on j.id = w.id
 left join tries t on t.job = w.id and t.stage = $2
 where w.state = 4 and w.blocked_on = $1 and w.stage = $2
-order by w.id limit $3
+order by w.since, w.id limit $3

@@ -8,6 +8,7 @@ mod why;
 mod workers;
 
 pub use jobs::{JobView, ListFilter, TriesView, failed, list, show, tries};
+pub(crate) use stats::idle_heads;
 pub use stats::{StageStats, Stats, stats, stuck};
 pub use time::{ago, show_time};
 pub use why::why;

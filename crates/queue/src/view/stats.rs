@@ -1,9 +1,9 @@
 //! How the queue is doing: depths, ages, rates, failures by error, and what is stuck.
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::codes::State;
 use crate::error::Result;
-use crate::rules::people::pause;
+use crate::rules::people::pause::{self, Pause};
 use crate::view::why::why;
 use db::{Micros, Statement, Tx, statement};
 use serde::Serialize;
@@ -47,6 +47,42 @@ pub struct Stats {
 /// The rate is over this many whole minutes.
 const RATE_MINUTES: i64 = 5;
 
+fn is_paused(pauses: &[Pause], pipeline: &Pipeline, stage: &Stage) -> bool {
+    pauses.iter().any(|pause| match pause.kind.as_str() {
+        "all" => true,
+        "pipeline" => pause.id == pipeline.id,
+        _ => pause.id == stage.id,
+    })
+}
+
+/// A stage with a ready job that nobody takes.
+pub(crate) struct IdleHead {
+    pub stage: i64,
+    /// Queue and stage, for people.
+    pub name: String,
+    pub job: i64,
+}
+
+/// The first ready job of each stage that is not paused and where nothing runs. A look at the head
+/// of each line, however long it is.
+pub(crate) fn idle_heads(tx: &mut Tx<'_>, catalog: &Catalog) -> Result<Vec<IdleHead>> {
+    const HEAD: Statement = statement!("sql/head_of_line");
+    let pauses = pause::all(tx)?;
+    let mut heads = Vec::new();
+    for pipeline in catalog.pipelines() {
+        for stage in &pipeline.stages {
+            if is_paused(&pauses, pipeline, stage) {
+                continue;
+            }
+            if let Some((job,)) = tx.first(&HEAD, &db::params![stage.id])? {
+                let name = format!("{}/{}", pipeline.name, stage.name);
+                heads.push(IdleHead { stage: stage.id, name, job });
+            }
+        }
+    }
+    Ok(heads)
+}
+
 pub fn stats(
     tx: &mut Tx<'_>,
     now: Micros,
@@ -62,11 +98,7 @@ pub fn stats(
     let pauses = pause::all(tx)?;
     for p in catalog.pipelines().filter(|p| pipeline.is_none_or(|id| id == p.id)) {
         for s in &p.stages {
-            let paused = pauses.iter().any(|x| match x.kind.as_str() {
-                "all" => true,
-                "pipeline" => x.id == p.id,
-                _ => x.id == s.id,
-            });
+            let paused = is_paused(&pauses, p, s);
             stages.insert(
                 s.id,
                 StageStats {

@@ -25,6 +25,8 @@ enum Command {
     Enqueue { how: How, from: u64, to: u64 },
     /// Run N jobs and wait until all are settled
     Work { n: u64 },
+    /// Run jobs until none is left, beside other processes
+    Drain,
     /// Add N jobs, one every MS milliseconds
     Trickle { n: u64, ms: f64 },
 }
@@ -75,6 +77,13 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             }
             Command::Trickle { n, ms } => trickle(&load, n, ms).await?,
             Command::Work { n } => return work(&load, n).await,
+            Command::Drain => {
+                let worker = load.start_worker(Tally::new(0)).await?;
+                while load.pending().await? {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                worker.stop().await?
+            }
         }
         say(&json!({"seconds": began.elapsed().as_secs_f64()}));
         Ok(())

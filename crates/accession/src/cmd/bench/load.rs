@@ -137,6 +137,21 @@ impl Load {
         Ok(())
     }
 
+    /// What PostgreSQL does by itself at some moment, done now. SQLite needs nothing of the kind.
+    pub async fn analyze(&self) -> Result<(), Failure> {
+        const ANALYZE: Statement =
+            Statement { name: "bench_analyze", sqlite: "select 1", postgres: "analyze" };
+        let done: queue::Result<_> = self
+            .db
+            .write(|tx| match tx.engine() {
+                db::Engine::Postgres => Ok(tx.execute(&ANALYZE, &[])?),
+                db::Engine::Sqlite => Ok(0),
+            })
+            .await;
+        done?;
+        Ok(())
+    }
+
     /// Puts everything that waits where a claim does not find it, at the head of the line.
     pub async fn set_aside(&self, state: queue::State) -> Result<(), Failure> {
         const ASIDE: Statement = Statement {

@@ -36,6 +36,9 @@ pub struct Args {
     /// Where the files go; on the disk that is to be measured
     #[arg(long, default_value = ".")]
     dir: std::path::PathBuf,
+    /// Also measure the drain by these numbers of worker processes, such as 1,2,4,8
+    #[arg(long, value_delimiter = ',')]
+    processes: Vec<usize>,
     /// Also measure a 500-job claim with this many jobs waiting, against 10,000
     #[arg(long)]
     large: Option<u64>,
@@ -70,11 +73,22 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         None => Vec::new(),
         Some(large) => runtime.block_on(claims(&args, scratch.path(), large))?,
     };
+    let mut drains = Vec::new();
+    for &processes in &args.processes {
+        let mut rates = Vec::new();
+        for rep in 0..args.reps.max(1) {
+            let path = scratch.path().join(format!("{processes}-processes-{rep}"));
+            std::fs::create_dir(&path)?;
+            rates.push(runtime.block_on(drain_by(processes, &args, global, &path))?);
+        }
+        rates.sort_by(f64::total_cmp);
+        drains.push(Drain { processes, drain_per_s: rates[rates.len() / 2] });
+    }
     let peak = peak_kib();
     if global.json {
-        output::json(
-            &serde_json::json!({"jobs": args.jobs, "rounds": medians, "claims": claims, "peak_kib": peak}),
-        )?;
+        output::json(&serde_json::json!({
+            "jobs": args.jobs, "rounds": medians, "claims": claims, "processes": drains, "peak_kib": peak,
+        }))?;
         return Ok(Exit::Yes);
     }
     let rows = medians.iter().map(|m| {
@@ -107,6 +121,10 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     )?;
     for claim in &claims {
         output::line(&format!("claim of 500, {}: p50 {:.2} ms", claim.what, claim.p50_ms))?;
+    }
+    for drain in &drains {
+        let (n, rate) = (drain.processes, drain.drain_per_s);
+        output::line(&format!("drain by {n} worker processes: {rate:.0}/s in total"))?;
     }
     output::line(&format!(
         "medians of {}, {} jobs; peak memory {}",
@@ -177,6 +195,52 @@ async fn round(
         pickup_p50_ms: p50,
         pickup_p99_ms: p99,
     })
+}
+
+/// How fast several processes drain one queue together.
+#[derive(Debug, Clone, Serialize)]
+struct Drain {
+    processes: usize,
+    drain_per_s: f64,
+}
+
+async fn drain_by(
+    processes: usize,
+    args: &Args,
+    global: &Global,
+    path: &Path,
+) -> Result<f64, Failure> {
+    let (address, shown) = match &global.database {
+        Some(url) => (Address::parse(url)?, url.clone()),
+        None => (Address::sqlite(path.join("queue.db")), path.display().to_string()),
+    };
+    let load = Load::open(&address, &Options::default(), args.concurrency)?;
+    load.reset().await?;
+    load.setup().await?;
+    load.add_bulk(0, args.jobs, 1000).await?;
+    load.analyze().await?;
+    let began = Instant::now();
+    let children: Vec<_> = (0..processes)
+        .map(|_| {
+            tokio::process::Command::new(std::env::current_exe()?)
+                .args(["bench", "driver", "drain"])
+                .env("PEER_URL", &shown)
+                .env("PEER_CONCURRENCY", args.concurrency.to_string())
+                .stdout(std::process::Stdio::null())
+                .kill_on_drop(true)
+                .spawn()
+        })
+        .collect::<std::io::Result<_>>()?;
+    while load.pending().await? {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let took = began.elapsed();
+    for mut child in children {
+        if !child.wait().await?.success() {
+            return Err(Failure::unable("bench", "a worker process failed; see above"));
+        }
+    }
+    Ok(args.jobs as f64 / took.as_secs_f64())
 }
 
 /// Small appends that each wait for the disk, as a commit does.

@@ -1,0 +1,71 @@
+//! Deleting a queue while others add to it, each with a catalog from before.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use queue::rules::pipelines::{PipelineSpec, create, delete};
+use queue::rules::{add, people::Actor};
+use queue::{Catalog, Error, NewJob, Result};
+use support::World;
+
+const ROUNDS: usize = 25;
+
+/// Whoever adds is refused, or its job is cancelled with the others; no job is left without a queue.
+fn nothing_is_stranded(world: &World) {
+    for round in 0..ROUNDS {
+        let name = format!("letters-{round}");
+        let spec = PipelineSpec::queue(&name);
+        let made: Result<_> = world.db.write_blocking(move |tx| create(tx, tx.now(), "ann", &spec));
+        let pipeline = made.unwrap();
+        std::thread::scope(|scope| {
+            for adder in 0..3 {
+                let (db, pipeline) = (world.db.clone(), pipeline.clone());
+                scope.spawn(move || {
+                    for n in 0..4 {
+                        let (pipeline, job) =
+                            (pipeline.clone(), NewJob::new(format!("{adder}-{n}")));
+                        let added: Result<_> = db.write_blocking(move |tx| {
+                            add::add(tx, tx.now(), &pipeline, "bob", std::slice::from_ref(&job))
+                        });
+                        match added {
+                            Ok(_) => {}
+                            Err(Error::Unknown { what: "queue", .. }) => return,
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                });
+            }
+            let db = world.db.clone();
+            scope.spawn(move || {
+                loop {
+                    let name = name.clone();
+                    let gone: Result<bool> = db.write_blocking(move |tx| {
+                        let catalog = Catalog::load(tx)?;
+                        let actor = Actor { who: "ann", reason: "no more letters" };
+                        delete(tx, tx.now(), &catalog, actor, &name, 100)
+                    });
+                    if gone.unwrap() {
+                        return;
+                    }
+                }
+            });
+        });
+    }
+    const STRANDED: &str = "select count(*) from waiting w join stages s on s.id = w.stage
+        join pipelines p on p.id = s.pipeline where p.deleted_at is not null and w.id > $1";
+    assert_eq!(world.number(STRANDED, 0), 0, "jobs wait in queues that are gone");
+}
+
+#[test]
+fn nothing_is_stranded_on_sqlite() {
+    nothing_is_stranded(&World::sqlite());
+}
+
+#[test]
+fn nothing_is_stranded_on_postgres() {
+    match World::postgres(4, None) {
+        Some(world) => nothing_is_stranded(&world),
+        None => println!("skipped on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
+    }
+}

@@ -1,0 +1,87 @@
+//! The queue's schema, brought up to date from the one before with jobs of every kind in it.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use db::{Address, Db, Options, Statement, Tx};
+use queue::rules::claim::{Request, claim};
+use queue::rules::lease::{NewWorker, register};
+use queue::{Catalog, Result, Status, view};
+
+/// As the first schema had them: one job waits, one succeeded, one was cancelled, one failed.
+const BEFORE: &[&str] = &[
+    "insert into pipelines (id, name, plain, coalesces, history, restart_position, settings, created_at, created_by)
+     values (1, 'letters', 1, 1, 0, 0, '{}', 5, 'ann')",
+    "insert into stages (id, pipeline, position, name, settings) values (1, 1, 0, 'letters', '{}')",
+    "insert into jobs (id, pipeline, subject, lock, priority, status, stage, added_at, added_by, ended_at, ended_by, ended_why)
+     values (1, 1, 'a', 'q/a', 50, 0, 1, 10, 'ann', null, null, null),
+            (2, 1, 'b', 'q/b', 50, 4, 1, 11, 'ann', 21, 'bob', null),
+            (3, 1, 'c', 'q/c', 50, 5, 1, 12, 'ann', 22, 'eve', 'not wanted'),
+            (4, 1, 'd', 'q/d', 50, 3, 1, 13, 'ann', 23, 'bob', 'torn')",
+    "insert into waiting (id, stage, state, priority, due, lock, coalesce_key, begun, since)
+     values (1, 1, 0, 50, 10, 'q/a', 'k', 0, 10)",
+    "insert into failures (job, pipeline, subject, lock, stage, failed_at, code, message, needs_review, recoverable, overtaken)
+     values (4, 1, 'd', 'q/d', 1, 23, 'torn', 'torn', 1, 1, 0)",
+];
+
+fn statement(text: &'static str) -> Statement {
+    Statement { name: text, sqlite: text, postgres: text }
+}
+
+fn from_the_first(address: &Address) {
+    let before = Db::open(address, &queue::MIGRATIONS[..1], &Options::default()).unwrap();
+    let filled: Result<()> = before.write_blocking(|tx| {
+        for text in BEFORE {
+            tx.execute(&statement(text), &[])?;
+        }
+        Ok(())
+    });
+    filled.unwrap();
+    drop(before);
+
+    let db = Db::open(address, queue::MIGRATIONS, &Options::default()).unwrap();
+    let seen: Result<Vec<view::JobView>> = db.write_blocking(|tx| {
+        let catalog = Catalog::load(tx)?;
+        (1..=4).map(|id| view::show(tx, &catalog, id)).collect()
+    });
+    let ended: Vec<_> = seen
+        .unwrap()
+        .into_iter()
+        .map(|job| (job.subject, job.status, job.ended_at, job.ended_by, job.ended_why))
+        .collect();
+    let some = |text: &str| Some(text.to_string());
+    assert_eq!(
+        ended,
+        [
+            ("a".to_string(), Status::Queued, None, None, None),
+            ("b".to_string(), Status::Succeeded, Some(21), some("bob"), None),
+            ("c".to_string(), Status::Cancelled, Some(22), some("eve"), some("not wanted")),
+            ("d".to_string(), Status::Failed, Some(23), some("bob"), some("torn")),
+        ]
+    );
+    let claimed: Result<Vec<i64>> = db.write_blocking(|tx: &mut Tx<'_>| {
+        let catalog = Catalog::load(tx)?;
+        let now = tx.now();
+        let worker = register(tx, now, &NewWorker::default(), 60_000_000)?;
+        let request = Request { worker, who: "test", stage: 1, limit: 10, start: 10 };
+        let jobs = claim(tx, now, &catalog, request)?;
+        Ok(jobs.into_iter().map(|job| job.lease.job).collect())
+    });
+    assert_eq!(claimed.unwrap(), [1]);
+}
+
+#[test]
+fn from_the_first_schema_on_sqlite() {
+    let directory = tempfile::tempdir().unwrap();
+    from_the_first(&Address::sqlite(directory.path().join("queue.db")));
+}
+
+#[test]
+fn from_the_first_schema_on_postgres() {
+    let Some(fresh) = support::server::FreshDatabase::create() else {
+        println!("skipped on PostgreSQL: ACCESSION_TEST_POSTGRES is not set");
+        return;
+    };
+    from_the_first(&Address::parse(&fresh.url).unwrap());
+}
