@@ -24,6 +24,13 @@ impl Digest {
         Some(Digest { len: bytes.len() as u8, bytes: all })
     }
 
+    /// Takes what an algorithm has computed, which is never more than 64 bytes.
+    fn copy(bytes: &[u8]) -> Digest {
+        let mut all = [0; 64];
+        all[..bytes.len()].copy_from_slice(bytes);
+        Digest { len: bytes.len() as u8, bytes: all }
+    }
+
     /// Reads hexadecimal digits of either case.
     pub fn from_hex(hex: &str) -> Option<Digest> {
         let mut all = [0; 64];
@@ -124,35 +131,53 @@ impl State {
     }
 
     fn finish(self) -> Digest {
-        let copy = |bytes: &[u8]| {
-            let mut all = [0; 64];
-            all[..bytes.len()].copy_from_slice(bytes);
-            Digest { len: bytes.len() as u8, bytes: all }
-        };
         match self {
-            State::Md5(h) => copy(&h.finalize()),
-            State::Sha1(h) => copy(&h.finalize()),
-            State::Sha224(h) => copy(&h.finalize()),
-            State::Ring(h) => copy(h.finish().as_ref()),
-            State::Blake2b(h) => copy(&h.finalize()),
+            State::Md5(h) => Digest::copy(&h.finalize()),
+            State::Sha1(h) => Digest::copy(&h.finalize()),
+            State::Sha224(h) => Digest::copy(&h.finalize()),
+            State::Ring(h) => Digest::copy(h.finish().as_ref()),
+            State::Blake2b(h) => Digest::copy(&h.finalize()),
         }
     }
 }
 
 /// Computes several digests over the same bytes.
-pub struct Hasher(Vec<(Algorithm, State)>);
+pub struct Hasher {
+    /// SHA-256 and SHA-512, where both are asked for: together they take less time than one after
+    /// the other.
+    pair: Option<Box<shapair::Pair>>,
+    states: Vec<(Algorithm, State)>,
+}
 
 impl Hasher {
     pub fn new(algorithms: Algorithms) -> Hasher {
-        Hasher(algorithms.iter().map(|a| (a, State::new(a))).collect())
+        let is_paired = |a| matches!(a, Algorithm::Sha256 | Algorithm::Sha512);
+        let has_pair = algorithms.iter().filter(|a| is_paired(*a)).count() == 2;
+        let alone = algorithms.iter().filter(|a| !(has_pair && is_paired(*a)));
+        Hasher {
+            states: alone.map(|a| (a, State::new(a))).collect(),
+            pair: has_pair.then(Box::default),
+        }
     }
 
     pub fn update(&mut self, bytes: &[u8]) {
-        self.0.iter_mut().for_each(|(_, state)| state.update(bytes));
+        if let Some(pair) = &mut self.pair {
+            pair.update(bytes);
+        }
+        self.states.iter_mut().for_each(|(_, state)| state.update(bytes));
     }
 
+    /// The digests, in the order of [`Algorithm::ALL`].
     pub fn finish(self) -> Digests {
-        Digests(self.0.into_iter().map(|(a, state)| (a, state.finish())).collect())
+        let alone = self.states.into_iter().map(|(a, state)| (a, state.finish()));
+        let mut digests: Vec<_> = alone.collect();
+        if let Some(pair) = self.pair {
+            let both = pair.finish();
+            digests.push((Algorithm::Sha256, Digest::copy(&both.sha256)));
+            digests.push((Algorithm::Sha512, Digest::copy(&both.sha512)));
+            digests.sort_unstable_by_key(|(algorithm, _)| *algorithm);
+        }
+        Digests(digests)
     }
 }
 
@@ -198,6 +223,23 @@ mod tests {
         for (algorithm, digest) in digests.iter() {
             assert_eq!(digest.as_bytes().len(), algorithm.digest_len());
             assert_eq!(Digest::from_hex(&digest.to_string().to_uppercase()), Some(digest));
+        }
+    }
+
+    #[test]
+    fn algorithms_do_not_disturb_each_other() {
+        let bytes: Vec<u8> = (0..10_000_u32).map(|i| ((i * i) >> 5) as u8).collect();
+        let digest = |algorithms: Algorithms| {
+            let mut hasher = Hasher::new(algorithms);
+            bytes.chunks(999).for_each(|chunk| hasher.update(chunk));
+            hasher.finish()
+        };
+        let alone: Digests =
+            Algorithm::ALL.iter().flat_map(|a| digest([*a].into_iter().collect()).0).collect();
+        for set in 0..1_u32 << Algorithm::ALL.len() {
+            let wanted = || Algorithm::ALL.into_iter().filter(|a| (set >> *a as u32) & 1 == 1);
+            let expected: Digests = wanted().map(|a| (a, alone.get(a).unwrap())).collect();
+            assert_eq!(digest(wanted().collect()), expected);
         }
     }
 

@@ -3,6 +3,7 @@
 use blake2::Blake2b;
 use blake2::digest::consts::{U20, U32, U48, U64};
 use sha2::Digest as _;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -163,6 +164,47 @@ impl fmt::Debug for Hasher {
     }
 }
 
+/// Digests by several algorithms over the same bytes.
+pub(crate) struct Hashers {
+    /// SHA-256 and SHA-512, where both are asked for: together they take less time than one after
+    /// the other.
+    pair: Option<Box<shapair::Pair>>,
+    alone: Vec<(Algorithm, Hasher)>,
+}
+
+impl Hashers {
+    pub(crate) fn new(algorithms: &[Algorithm]) -> Hashers {
+        let paired = [Algorithm::Sha256, Algorithm::Sha512];
+        let has_pair = paired.iter().all(|algorithm| algorithms.contains(algorithm));
+        let alone = algorithms.iter().filter(|a| !(has_pair && paired.contains(a)));
+        Hashers {
+            alone: alone.map(|algorithm| (*algorithm, Hasher::new(*algorithm))).collect(),
+            pair: has_pair.then(Box::default),
+        }
+    }
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        if let Some(pair) = &mut self.pair {
+            pair.update(bytes);
+        }
+        for (_, hasher) in &mut self.alone {
+            hasher.update(bytes);
+        }
+    }
+
+    /// The digests in lower-case hexadecimal.
+    pub(crate) fn finish(self) -> BTreeMap<Algorithm, String> {
+        let alone = self.alone.into_iter().map(|(algorithm, hasher)| (algorithm, hasher.finish()));
+        let mut digests: BTreeMap<_, _> = alone.collect();
+        if let Some(pair) = self.pair {
+            let both = pair.finish();
+            digests.insert(Algorithm::Sha256, to_hex(&both.sha256));
+            digests.insert(Algorithm::Sha512, to_hex(&both.sha512));
+        }
+        digests
+    }
+}
+
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Bytes as lower-case hexadecimal digits.
@@ -190,6 +232,18 @@ mod tests {
         for algorithm in Algorithm::ALL {
             assert!(algorithm.is_digest(&algorithm.hex(b"x")), "{algorithm}");
             assert_eq!(algorithm.name().parse(), Ok(algorithm));
+        }
+    }
+
+    #[test]
+    fn several_at_once_are_the_same_as_each_alone() {
+        let bytes: Vec<u8> = (0..5000_u32).map(|i| ((i * i) >> 4) as u8).collect();
+        let (sha256, sha512) = (Algorithm::Sha256, Algorithm::Sha512);
+        for algorithms in [&[sha256][..], &[sha512], &[sha512, sha256], &Algorithm::ALL] {
+            let mut hashers = Hashers::new(algorithms);
+            bytes.chunks(777).for_each(|chunk| hashers.update(chunk));
+            let expected = algorithms.iter().map(|a| (*a, a.hex(&bytes))).collect();
+            assert_eq!(hashers.finish(), expected);
         }
     }
 }

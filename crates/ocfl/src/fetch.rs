@@ -1,7 +1,7 @@
 //! Gets inventories and small files out of a store.
 
 use crate::Limits;
-use crate::digest::{Algorithm, Hasher};
+use crate::digest::{Algorithm, Hashers};
 use crate::error::{Error, Result};
 use crate::inventory::{Parsed, parse};
 use bytes::Bytes;
@@ -36,8 +36,7 @@ pub(crate) async fn inventory(
     let Some(object) = found(store.get(key, None).await)? else { return Ok(None) };
     let (meta, mut body) = (object.meta, object.body);
     let (sender, chunks) = mpsc::channel(CHUNKS_WAITING);
-    let hashers =
-        algorithms.iter().map(|algorithm| (*algorithm, Hasher::new(*algorithm))).collect();
+    let hashers = Hashers::new(algorithms);
     let (limits, place) = (*limits, place.to_owned());
     // Parsing is work for a processor; the threads that wait for the store are not for that.
     let parsing = tokio::task::spawn_blocking(move || {
@@ -47,8 +46,7 @@ pub(crate) async fn inventory(
         let rest = (&mut reader).take(limits.inventory_bytes_max);
         let drained = io::copy(&mut { rest }, &mut io::sink());
         drained.map_err(|source| Error::Io { place, source })?;
-        let digests = reader.hashers.into_iter().map(|(a, hasher)| (a, hasher.finish())).collect();
-        Ok::<_, Error>((parsed, digests))
+        Ok::<_, Error>((parsed, reader.hashers.finish()))
     });
     let failure = loop {
         match body.try_next().await {
@@ -82,7 +80,7 @@ pub(crate) async fn inventory(
 struct ChunkReader {
     chunks: mpsc::Receiver<io::Result<Bytes>>,
     chunk: Bytes,
-    hashers: Vec<(Algorithm, Hasher)>,
+    hashers: Hashers,
 }
 
 impl Read for ChunkReader {
@@ -92,9 +90,7 @@ impl Read for ChunkReader {
                 Some(chunk) => self.chunk = chunk?,
                 None => return Ok(0),
             }
-            for (_, hasher) in &mut self.hashers {
-                hasher.update(&self.chunk);
-            }
+            self.hashers.update(&self.chunk);
         }
         let count = buffer.len().min(self.chunk.len());
         buffer[..count].copy_from_slice(&self.chunk.split_to(count));
@@ -110,17 +106,13 @@ pub(crate) async fn digests(
 ) -> Result<Option<(BTreeMap<Algorithm, String>, u64)>> {
     let Some(object) = found(store.get(key, None).await)? else { return Ok(None) };
     let mut body = object.body;
-    let mut hashers: Vec<(Algorithm, Hasher)> =
-        algorithms.iter().map(|algorithm| (*algorithm, Hasher::new(*algorithm))).collect();
+    let mut hashers = Hashers::new(algorithms);
     let mut length = 0;
     while let Some(chunk) = body.try_next().await? {
         length += chunk.len() as u64;
-        for (_, hasher) in &mut hashers {
-            hasher.update(&chunk);
-        }
+        hashers.update(&chunk);
     }
-    let digests = hashers.into_iter().map(|(algorithm, hasher)| (algorithm, hasher.finish()));
-    Ok(Some((digests.collect(), length)))
+    Ok(Some((hashers.finish(), length)))
 }
 
 /// A small file, whole.
