@@ -247,17 +247,27 @@ fn show_receipts(receipts: &[Receipt], global: &Global) -> Result<(), Failure> {
 /// Waits until all batches have ended.
 pub async fn wait(site: &Arc<Site>, ids: Vec<i64>) -> archive::Result<Vec<Batch>> {
     let mut news = site.db.subscribe(batch::TOPIC);
+    let mut ended = Vec::with_capacity(ids.len());
     loop {
-        let wanted = ids.clone();
-        let batches: archive::Result<Vec<Batch>> = site
+        // News come with every batch that moves; only those that may have ended are looked at.
+        let left: Vec<i64> = ids[ended.len()..].to_vec();
+        let found: archive::Result<Vec<Batch>> = site
             .db
             .read(move |tx| {
-                Ok(wanted.iter().map(|id| batch::load(tx, *id)).collect::<Result<_, _>>()?)
+                let mut over = Vec::new();
+                for id in &left {
+                    let batch = batch::load(tx, *id)?;
+                    if !is_over(&batch) {
+                        break;
+                    }
+                    over.push(batch);
+                }
+                Ok(over)
             })
             .await;
-        let batches = batches?;
-        if batches.iter().all(is_over) {
-            return Ok(batches);
+        ended.extend(found?);
+        if ended.len() == ids.len() {
+            return Ok(ended);
         }
         let _ = tokio::time::timeout(Duration::from_millis(500), news.changed()).await;
     }
