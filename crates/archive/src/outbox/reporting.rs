@@ -48,8 +48,10 @@ fn into_queue(error: Error) -> queue::Error {
 /// Tells of one batch; false if there is none to tell of.
 fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     const NEXT: Statement = statement!("sql/batch_to_tell");
+    const ANNOUNCE: Statement = statement!("sql/announce_reports");
     const TOLD: Statement = statement!("sql/batch_told");
     let Some((id, version)) = tx.first::<(i64, i64)>(&NEXT, &[])? else { return Ok(false) };
+    tx.execute(&ANNOUNCE, &db::params![id, version])?;
     // Two processes may see the same batch: the first that says so tells of it.
     if tx.execute(&TOLD, &db::params![id, version])? == 0 {
         return Ok(true);

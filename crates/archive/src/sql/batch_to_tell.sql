@@ -1,4 +1,4 @@
-select d.batch, max(r.version)
-from deposits d join batch_reports r on r.batch = d.batch
-where r.version > d.notified_version
-group by d.batch order by d.batch limit 1
+select r.batch, max(r.version)
+from batch_reports r join deposits d on d.batch = r.batch
+where r.announced = 0
+group by r.batch order by r.batch limit 1

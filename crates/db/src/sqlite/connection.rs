@@ -11,10 +11,13 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Marks a file as a database of this program ("ACCN").
 const APPLICATION_ID: i64 = 0x4143_434e;
+
+/// How long an open waits for others that open the same file.
+const OPEN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A change to a statement's text, for tests that prove a rule is needed by breaking it.
 #[derive(Debug, Clone)]
@@ -36,6 +39,19 @@ pub(crate) struct SqliteConnection {
 impl SqliteConnection {
     pub fn open(path: &Path) -> Result<SqliteConnection> {
         refuse_read_only(path)?;
+        let began = Instant::now();
+        loop {
+            match Self::open_once(path) {
+                // SQLite does not wait for others that make the same new file ready.
+                Err(Error::Busy(_)) if began.elapsed() < OPEN_PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_once(path: &Path) -> Result<SqliteConnection> {
         let connection = Self::connect(path)?;
         connection.claim_file()?;
         // Every commit reaches the disk before it is answered (I1).

@@ -24,3 +24,7 @@ select j.id, j.pipeline, j.subject, j.lock, j.batch, j.collection, j.priority, j
   coalesce(e.status, 0::smallint) as status, coalesce(e.stage, 0) as stage, j.targets, j.workspace, j.needs,
   j.added_at, j.added_by, e.ended_at, e.ended_by, e.ended_why
 from job_records j left join endings e on e.job = j.id;
+
+-- Reports that nobody was told of yet are found without looking through all there ever were.
+alter table batch_reports add column announced smallint not null default 0;
+create index batch_reports_new on batch_reports (batch, version) where announced = 0;

@@ -139,7 +139,7 @@ impl Loop {
             }
             let idle = want > 0 && self.may_claim();
             tokio::select! {
-                Some(ended) = self.runs.join_next() => { self.ended(ended); self.look_at = Instant::now(); }
+                Some(ended) = self.runs.join_next() => self.ended(ended),
                 Some(answer) = self.claims.join_next() => {
                     let (want, found) = answer.map_err(|e| Error::Refused(format!("a claim ended: {e}")))?;
                     self.asked -= want;
@@ -352,6 +352,10 @@ impl Loop {
         // A run catches its own panics, so a join error is only ever an abort at the very end.
         let Ok((token, took)) = ended else { return };
         self.shared.running.end(token);
+        if self.plenty {
+            // There is room again, and more to be had; otherwise there will be news.
+            self.look_at = Instant::now();
+        }
         self.mean = Some(self.mean.map_or(took, |mean| (mean * 7 + took) / 8));
     }
 

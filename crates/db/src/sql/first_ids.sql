@@ -1,0 +1,1 @@
+insert into counters (name, value) values ($1, $2)

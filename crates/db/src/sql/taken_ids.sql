@@ -1,0 +1,1 @@
+select value from counters where name = $1
