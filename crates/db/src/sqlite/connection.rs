@@ -105,8 +105,9 @@ impl SqliteConnection {
         let ask = |sql: &str| {
             self.inner.query_row(sql, [], |r| r.get::<_, i64>(0)).map_err(|e| self.error(e))
         };
-        let id = ask("pragma application_id")?;
+        // In this order: whoever makes the file sets the id before the first table.
         let tables = ask("select count(*) from sqlite_schema")?;
+        let id = ask("pragma application_id")?;
         match (id, tables) {
             (APPLICATION_ID, _) => Ok(()),
             (0, 0) => self.pragma("application_id", &APPLICATION_ID.to_string()),
