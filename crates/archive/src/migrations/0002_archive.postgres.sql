@@ -39,6 +39,7 @@ create table ingests (
   metadata text collate "C",                    -- JSON: what the package says of itself
   stores text collate "C",                      -- JSON: what waits to be sealed, by store
   summary text collate "C",                     -- JSON: counts and formats, for reports
+  failed_file text collate "C",     -- what the last error was about
   began_at bigint not null,
   recorded_at bigint,
   cleaned_at bigint
@@ -181,6 +182,12 @@ create table sightings (
   state text collate "C" not null,
   batch bigint,
   primary key (watch, name)
+);
+
+-- Packages of receiving buckets that were fetched, and the deposits they are kept for.
+create table received (
+  place text collate "C" primary key,
+  batch bigint not null
 );
 
 -- What has been sent, or is to be: mail and callbacks refer to rows here.

@@ -39,6 +39,7 @@ create table ingests (
   metadata text,                    -- JSON: what the package says of itself
   stores text,                      -- JSON: what waits to be sealed, by store
   summary text,                     -- JSON: counts and formats, for reports
+  failed_file text,                 -- what the last error was about
   began_at integer not null,
   recorded_at integer,
   cleaned_at integer
@@ -181,6 +182,12 @@ create table sightings (
   state text not null,
   batch integer,
   primary key (watch, name)
+) without rowid;
+
+-- Packages of receiving buckets that were fetched, and the deposits they are kept for.
+create table received (
+  place text primary key,
+  batch integer not null
 ) without rowid;
 
 -- What has been sent, or is to be: mail and callbacks refer to rows here.

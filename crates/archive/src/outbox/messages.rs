@@ -60,28 +60,21 @@ pub fn add(
     Ok(id)
 }
 
-/// Tells a collection's callback what became of a job.
-pub fn add_callback(
-    tx: &mut Tx<'_>,
-    job: i64,
-    ingest: &Ingest,
-    status: &str,
-    error: Option<&str>,
-) -> Result<()> {
+/// Tells a collection's callback that an object is preserved. What failed is told with its batch.
+pub fn add_callback(tx: &mut Tx<'_>, job: i64, ingest: &Ingest) -> Result<()> {
     let summary = &ingest.summary;
     let version = if ingest.unchanged { ingest.version.map(|v| v - 1) } else { ingest.version };
     let body = serde_json::json!({
         "job": job,
         "batch": ingest.batch,
         "collection": ingest.collection,
-        "status": status,
+        "status": "succeeded",
         "identifier": summary.identifier,
         "local_ids": summary.local_ids,
         "version": version,
         "unchanged": ingest.unchanged,
         "files": summary.files,
         "bytes": summary.bytes,
-        "error": error,
     });
     let message = Message::Callback { collection: ingest.collection.clone(), body };
     add(tx, ingest.batch, Some(job), &message).map(|_| ())

@@ -16,6 +16,8 @@ const EVERY: Duration = Duration::from_secs(15);
 const REVIEWS_EVERY_MICROS: Micros = 10 * 60 * 1_000_000;
 /// Reviews that a mail lists; it says how many more there are.
 const REVIEWS_LISTED: usize = 50;
+/// Failures that a callback lists; it says how many there are.
+const FAILURES_LISTED: i64 = 100;
 
 /// Looks whenever a batch moves, and now and then.
 pub async fn run(site: Arc<Site>) {
@@ -74,10 +76,7 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
         messages::add(tx, Some(id), None, &message)?;
     }
     if profile.callback.is_some() {
-        let failures: Vec<serde_json::Value> = crate::registry::reports::failures_after(tx, id, 0, 100)?
-            .iter()
-            .map(|f| serde_json::json!({"job": f.job, "subject": f.subject, "stage": f.stage, "code": f.code, "message": f.message}))
-            .collect();
+        let failures = crate::registry::reports::failures_after(tx, id, 0, FAILURES_LISTED)?;
         let body = serde_json::json!({
             "batch": id,
             "collection": collection,

@@ -49,7 +49,7 @@ async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outc
             for address in to {
                 let mail = Mail {
                     to: address.clone(),
-                    subject: format!("Accession: {total} jobs to review"),
+                    subject: report::reviews_subject(*total),
                     text: text.clone(),
                     message_id: format!("reviews-message-{id}"),
                 };
@@ -75,26 +75,15 @@ async fn whole_report(site: &Arc<Site>, batch: i64) -> Result<report::BatchRepor
 }
 
 async fn review_text(site: &Arc<Site>, jobs: Vec<i64>, total: i64) -> Result<String> {
-    let lines: Vec<String> = site
-        .db
+    site.db
         .read(move |tx| {
             let mut lines = Vec::new();
             for job in &jobs {
-                if let Some((subject, stage, code, message)) = reports::failure(tx, *job)? {
-                    let first = message.lines().next().unwrap_or_default().to_string();
-                    lines.push(format!("job {job} ({subject}) in {stage}: [{code}] {first}"));
-                }
+                lines.extend(reports::review(tx, *job)?);
             }
-            Ok::<_, Error>(lines)
+            Ok(report::reviews_text(total, &lines))
         })
-        .await?;
-    let more = total - i64::try_from(lines.len()).unwrap_or(0);
-    let mut text = format!("{total} jobs need someone to look at them.\n\n{}\n", lines.join("\n"));
-    if more > 0 {
-        text.push_str(&format!("… and {more} more.\n"));
-    }
-    text.push_str("\nAll of them: accession queue review\nOne of them, with its history: accession jobs show JOB\nTo try again after mending the cause: accession jobs requeue JOB\n");
-    Ok(text)
+        .await
 }
 
 fn settings(site: &Site) -> Result<MailSettings> {

@@ -2,7 +2,9 @@
 
 use crate::error::Result;
 use crate::ingest::Summary;
-use crate::report::{BatchReport, ChangeLine, FailureLine, FormatCount, Head, ObjectLine};
+use crate::report::{
+    BatchReport, ChangeLine, FailureLine, FormatCount, Head, ObjectLine, ReviewLine,
+};
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::{batch, report};
 use queue::{Catalog, Status};
@@ -55,27 +57,38 @@ pub fn failures_after(
     limit: i64,
 ) -> Result<Vec<FailureLine>> {
     const FAILURES: Statement = statement!("sql/report_failures");
-    let rows: Vec<(i64, String, String, String, String, bool)> =
+    let rows: Vec<(i64, String, String, String, String, bool, Option<String>)> =
         tx.query(&FAILURES, &db::params![batch, after, limit])?;
     Ok(rows
         .into_iter()
-        .map(|(job, subject, stage, code, message, recoverable)| FailureLine {
+        .map(|(job, subject, stage, code, message, recoverable, file)| FailureLine {
             job,
             subject,
             stage,
             code,
             message,
-            file: None,
+            file,
             class: if recoverable { "requeue after mending the cause" } else { "deposit again" }
                 .to_string(),
         })
         .collect())
 }
 
-/// One failed job: subject, stage, code, message.
-pub fn failure(tx: &mut Tx<'_>, job: i64) -> Result<Option<(String, String, String, String)>> {
+/// A failed job, for those who look after them; `None` if it has been mended meanwhile.
+pub fn review(tx: &mut Tx<'_>, job: i64) -> Result<Option<ReviewLine>> {
     const FAILURE: Statement = statement!("sql/report_failure");
-    Ok(tx.first(&FAILURE, &db::params![job])?)
+    let found: Option<(String, String, String, Option<String>, String, String, Micros)> =
+        tx.first(&FAILURE, &db::params![job])?;
+    Ok(found.map(|(pipeline, stage, subject, collection, code, message, at)| ReviewLine {
+        job,
+        pipeline,
+        stage,
+        subject,
+        collection,
+        code,
+        message,
+        at,
+    }))
 }
 
 /// Everything about a batch but its lists.
