@@ -55,6 +55,8 @@ pub struct Summary {
     pub warnings: Vec<String>,
     /// Files and bytes by PUID; `unknown` for those that are none.
     pub formats: BTreeMap<String, (i64, i64)>,
+    /// What people call them.
+    pub format_names: BTreeMap<String, String>,
     pub stores: Vec<String>,
 }
 

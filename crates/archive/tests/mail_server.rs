@@ -145,6 +145,7 @@ fn mail(to: &str) -> Mail {
             .to_owned()
             + &"long ".repeat(400),
         message_id: "batch-12-report-1-job-77".into(),
+        attachments: Vec::new(),
     }
 }
 

@@ -98,7 +98,7 @@ fn told(world: &World) {
     let ((mail_port, mails), (http_port, calls)) = (serve(smtp), serve(http));
     world.configure(&format!(
         "[mail]\nhost = \"127.0.0.1\"\nport = {mail_port}\nsecurity = \"none\"\nfrom = \"archive@example.org\"\n\
-         [collections.maps]\nnotify = [{{ address = \"curator@example.org\" }}]\n\
+         [collections.maps]\nnotify = [{{ address = \"curator@example.org\", formats = [\"text\", \"csv\", \"html\"] }}]\n\
          [collections.maps.callback]\nurl = \"http://127.0.0.1:{http_port}/done\"\nsecret = \"hush\"\n"
     ));
     let to_maps = ["--collection", "maps", "--notify", "ada@example.org"];

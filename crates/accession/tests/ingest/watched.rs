@@ -121,14 +121,7 @@ fn watched(world: &World) {
     both_say(&fourth, 2, true);
     assert_eq!(places.beside("half.tif.part", ".receipt.json"), [None, None]);
 
-    // What was fetched from the bucket is gone with its deposit.
-    world.until_some("nothing fetched is left", || {
-        let left = std::fs::read_dir(world.path("data/work/received")).unwrap();
-        (left.count() == 0).then_some(())
-    });
-    drop(workers);
-    world.work();
-    world.check();
+    over(world, workers);
 }
 
 #[test]
@@ -144,7 +137,7 @@ fn removed_packages_have_results() {
     std::fs::create_dir(&folder).unwrap();
     world.configure(&format!(
         "[collections.papers]\nremove_packages = true\n[[watch]]\npath = \"{}\"\n\
-         collection = \"papers\"\nstill_seconds = 0\npoll_seconds = 1\nresults = true\n",
+         collection = \"papers\"\nstill_seconds = 1\npoll_seconds = 1\nresults = true\n",
         folder.display()
     ));
     std::fs::write(folder.join("letter.txt"), "Dear Ann").unwrap();
@@ -158,11 +151,22 @@ fn removed_packages_have_results() {
 /// Two workers that watch the same places.
 fn workers(world: &World) -> [Worker; 2] {
     [(); 2].map(|()| {
-        let mut command = world.command(&["work", "--lease", "5"]);
+        let mut command = world.command(&["work", "--lease", "20"]);
         let log = std::fs::File::options().append(true).create(true).open(world.path("worker.log"));
         command.envs(s3::keys()).stdout(Stdio::null()).stderr(log.unwrap());
         Worker(command.spawn().unwrap())
     })
+}
+
+/// What was fetched from a bucket goes with its deposit, and all else is as it should be.
+fn over(world: &World, workers: [Worker; 2]) {
+    world.until_some("nothing fetched is left", || {
+        let left = std::fs::read_dir(world.path("data/work/received")).unwrap();
+        (left.count() == 0).then_some(())
+    });
+    drop(workers);
+    world.work();
+    world.check();
 }
 
 /// A package that is replaced while it is fetched is never taken half old and half new; and two
@@ -214,9 +218,7 @@ fn replaced_while_it_is_fetched(world: &World) {
     assert_eq!((contents(&boxed), world.versions(&boxed)), (vec![5, 5], 1));
     let digest = |key: &str| world.json(&["objects", "files", &object(key)])[0]["sha512"].clone();
     assert_ne!(digest("maps/same.txt"), digest("papers/same.txt"));
-    drop(workers);
-    world.work();
-    world.check();
+    over(world, workers);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::ingest::Ingest;
+use crate::profile::ReportFormat;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::add;
 use queue::{Catalog, NewJob};
@@ -12,7 +13,14 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Message {
     /// The report of a batch, written when it is sent.
-    Report { batch: i64, version: i64, to: Vec<String> },
+    Report {
+        batch: i64,
+        version: i64,
+        to: Vec<String>,
+        /// What is attached beside the text.
+        #[serde(default)]
+        formats: Vec<ReportFormat>,
+    },
     /// New reviews, gathered.
     Reviews { jobs: Vec<i64>, total: i64, to: Vec<String> },
     /// What became of one job.

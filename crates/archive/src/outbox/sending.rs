@@ -1,5 +1,6 @@
 //! Sends one message of the outbox.
 
+use super::attachments;
 use super::callback::Callback;
 use super::mail::{self, Mail, MailSettings, Security};
 use super::messages::{self, Kept, Message};
@@ -32,14 +33,16 @@ async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outc
         return Ok(Outcome::Skip("it was sent before".to_string()));
     }
     match &kept.message {
-        Message::Report { batch, version, to } => {
+        Message::Report { batch, version, to, formats } => {
             let report = whole_report(site, *batch).await?;
+            let name = format!("batch-{batch}-report-{version}");
             for address in to {
                 let mail = Mail {
                     to: address.clone(),
                     subject: report::mail_subject(&report.head),
                     text: report::mail_text(&report),
-                    message_id: format!("batch-{batch}-report-{version}-message-{id}"),
+                    message_id: format!("{name}-message-{id}"),
+                    attachments: attachments::of(&report, formats, &name)?,
                 };
                 mail::send(&settings(site)?, &mail).await?;
             }
@@ -52,6 +55,7 @@ async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outc
                     subject: report::reviews_subject(*total),
                     text: text.clone(),
                     message_id: format!("reviews-message-{id}"),
+                    attachments: Vec::new(),
                 };
                 mail::send(&settings(site)?, &mail).await?;
             }

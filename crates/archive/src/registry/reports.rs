@@ -139,25 +139,27 @@ pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
 /// Formats of all files of the batch. Read page by page: a batch may have millions of objects.
 fn formats(tx: &mut Tx<'_>, batch: i64) -> Result<Vec<FormatCount>> {
     const SUMMARIES: Statement = statement!("sql/report_summaries");
-    let mut counts: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+    let mut counts: BTreeMap<String, FormatCount> = BTreeMap::new();
     let mut after = 0;
     loop {
         let page: Vec<(i64, String)> = tx.query(&SUMMARIES, &db::params![batch, after, 1000])?;
         let Some(last) = page.last().map(|r| r.0) else { break };
         for (_, text) in page {
-            let summary: Summary = serde_json::from_str(&text).unwrap_or_default();
+            let mut summary: Summary = serde_json::from_str(&text).unwrap_or_default();
             for (puid, (files, bytes)) in summary.formats {
-                let count = counts.entry(puid).or_default();
-                count.0 += files;
-                count.1 += bytes;
+                let name = summary.format_names.remove(&puid).unwrap_or_default();
+                let count = counts.entry(puid.clone()).or_insert_with(|| FormatCount {
+                    puid,
+                    name,
+                    ..FormatCount::default()
+                });
+                count.files += files;
+                count.bytes += bytes;
             }
         }
         after = last;
     }
-    Ok(counts
-        .into_iter()
-        .map(|(puid, (files, bytes))| FormatCount { name: String::new(), puid, files, bytes })
-        .collect())
+    Ok(counts.into_values().collect())
 }
 
 /// A report with its lists cut.
