@@ -1,5 +1,6 @@
 //! What becomes of an object that comes again.
 
+use crate::support::invariants;
 use crate::support::packages::{archive, bag, directory};
 use crate::support::world::World;
 use std::path::Path;
@@ -113,6 +114,10 @@ fn identifiers_that_contradict_each_other_are_refused() {
     assert_eq!(code(&three, &["--local-id", "L9", "--mode", "update"]), "object_missing");
     let report = world.ingest(&three, &["--id", ark, "--local-id", "L1b"]);
     assert_eq!(object(&report)["version"], 2, "another name for the same object");
+    // Those that failed are resolved by now, and the janitor comes to them.
+    let mut worker = world.worker();
+    world.until_some("the janitor", || (invariants::uncleaned(&world) == 0).then_some(()));
+    worker.kill();
     world.check();
 }
 

@@ -121,6 +121,7 @@ fn told(world: &World) {
     assert!(told("bag_digest_mismatch") >= 2, "the cause is in the mail: {mails:#?}");
     assert!(told("failed in validating, data/page.txt") >= 2, "and the file: {mails:#?}");
     assert!(mails.iter().all(|m| m.len() < 32 * 1024));
+    assert_eq!(told("batch-1-report-1.csv"), 1, "the curator has it as a table, too: {mails:#?}");
 
     let calls = calls.lock().unwrap().clone();
     let mut ids = std::collections::HashSet::new();

@@ -136,7 +136,7 @@ fn every_failpoint_on_sqlite_and_local_stores() {
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
     let met: BTreeSet<String> = met.into_iter().flatten().collect();
-    // An identifier from outside is minted only where EZID is configured.
+    // An identifier from outside is minted only where EZID is configured: see `ingest/ezid.rs`.
     let missed: Vec<_> =
         failpoints().into_iter().filter(|f| !met.contains(f) && f != "resolving.minted").collect();
     assert!(missed.is_empty(), "no shape met {missed:?}");

@@ -31,6 +31,15 @@ fn count(world: &World, sql: &'static str) -> i64 {
     found.unwrap().0
 }
 
+/// Jobs that ended and were not cleaned up after; 4 is succeeded, 5 cancelled.
+pub fn uncleaned(world: &World) -> i64 {
+    count(
+        world,
+        "select count(*) from ingests i join jobs j on j.id = i.job
+         where i.cleaned_at is null and j.status in (4, 5)",
+    )
+}
+
 fn none(world: &World, what: &str, sql: &'static str) {
     assert_eq!(count(world, sql), 0, "{what}");
 }
