@@ -17,6 +17,23 @@ pub fn json(value: &impl Serialize) -> std::io::Result<()> {
     line(&serde_json::to_string(value).map_err(std::io::Error::other)?)
 }
 
+/// What a worker has done.
+pub fn work_done(
+    summary: &queue::runtime::Summary,
+    json: bool,
+    quiet: bool,
+) -> std::io::Result<()> {
+    let queue::runtime::Summary { runs, succeeded, errors, .. } = summary;
+    if json {
+        let counts = serde_json::json!({"runs": runs, "succeeded": succeeded, "errors": errors});
+        return self::json(&counts);
+    }
+    if !quiet {
+        anstream::eprintln!("{runs} runs: {succeeded} succeeded, {errors} ended in an error");
+    }
+    Ok(())
+}
+
 /// Prints a table; columns shrink to the terminal's width, and are left alone in a pipe.
 pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> std::io::Result<()> {
     let mut table = Table::new();

@@ -30,6 +30,7 @@ impl From<archive::Error> for Failure {
         let status = if error.is_transient() { 3 } else { 2 };
         match error {
             archive::Error::Queue(error) => error.into(),
+            archive::Error::Output(error) => error.into(),
             other => Failure { status, code: other.code(), message: other.to_string() },
         }
     }

@@ -1,7 +1,7 @@
 //! Collections: who deposits what. A collection is a row with its profile; those that the
 //! configuration names are brought in when a process starts.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::profile::Profile;
 use db::{Micros, Statement, Tx, statement};
 
@@ -19,6 +19,18 @@ pub fn find(tx: &mut Tx<'_>, name: &str) -> Result<Option<Profile>> {
     const FIND: Statement = statement!("sql/find_collection");
     let found: Option<(String,)> = tx.first(&FIND, &db::params![name])?;
     found.map(|(profile,)| Profile::from_json(&profile)).transpose()
+}
+
+/// The profile of a collection that must be there.
+pub fn profile(tx: &mut Tx<'_>, name: &str) -> Result<Profile> {
+    find(tx, name)?.ok_or_else(|| {
+        Error::permanent(
+            "unknown_collection",
+            format!(
+                "there is no collection `{name}`; make it with `accession collection create {name}`"
+            ),
+        )
+    })
 }
 
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Collection>> {

@@ -39,9 +39,11 @@ pub async fn check(
     options: &Options,
 ) -> Result<Verdict> {
     let profile = site.profile(collection).await?;
-    let path = match source {
-        Source::Path(_) => source.path(),
-        Source::Url(url) => site.fetcher.local_path(url)?,
+    let (path, allowed) = match source {
+        Source::Path(_) => (source.path(), None),
+        Source::Url(url) => {
+            site.fetcher.local_file(url)?.map(|file| (file.path, file.fingerprint)).unzip()
+        }
     };
     let kind = match (&path, options.kind) {
         (_, Some(kind)) => kind,
@@ -62,7 +64,8 @@ pub async fn check(
         }
         (Some(path), _, _) => {
             let name = source.file_name();
-            check_package(site, &profile, path, &name, kind, options, &mut verdict).await?;
+            let looked = Looked { path, allowed, name, kind };
+            check_package(site, &profile, looked, options, &mut verdict).await?;
         }
         (None, Source::Url(url), _) => match site.fetcher.head(url).await {
             Ok(head) => verdict.bytes = head.size.unwrap_or(0),
@@ -77,8 +80,8 @@ pub async fn check(
 /// An error about the package is a finding; one about this machine is not.
 fn found(problems: &mut Problems, name: &str, error: Error) -> Result<()> {
     match error {
-        Error::Permanent { code, message } => {
-            problems.error(code, name, message);
+        Error::Permanent { code, message, file } => {
+            problems.error(code, file.as_deref().unwrap_or(name), message);
             Ok(())
         }
         Error::Invalid { problems: more, .. } => {
@@ -91,15 +94,23 @@ fn found(problems: &mut Problems, name: &str, error: Error) -> Result<()> {
     }
 }
 
+/// A package to look at.
+struct Looked {
+    path: PathBuf,
+    /// The fingerprint of the one file that a URL may lead to.
+    allowed: Option<String>,
+    name: String,
+    kind: Deposited,
+}
+
 async fn check_package(
     site: &Arc<Site>,
     profile: &Profile,
-    path: PathBuf,
-    name: &str,
-    kind: Deposited,
+    looked: Looked,
     options: &Options,
     verdict: &mut Verdict,
 ) -> Result<()> {
+    let Looked { path, allowed, name, kind } = looked;
     let kind = match kind {
         Deposited::Directory => Kind::Directory,
         Deposited::Container => Kind::Container,
@@ -116,10 +127,14 @@ async fn check_package(
         identifier: site.identifier.clone(),
         threads: settings.threads,
     };
-    let (named, claimed) = (name.to_string(), options.claimed.clone());
+    let (named, claimed) = (name.clone(), options.claimed.clone());
     let bag_profile = validate::bag_profile(profile)?;
     let checked = blocking(move || {
         let original = package_at(&path, kind, &named)?;
+        let original = match &allowed {
+            Some(allowed) => original.that_is(allowed)?,
+            None => original,
+        };
         let bytes_max = bounds.bytes_max;
         let (package, _kept) = plain(&original, unpack::Bounds { bytes_max, ratio_max })?;
         let serialization = match original.form {
@@ -149,20 +164,20 @@ async fn check_package(
             if wants_bag && !checked.survey.is_bag {
                 verdict.problems.error(
                     "not_a_bag",
-                    name,
+                    &name,
                     format!("{name} is no bag, and the collection's bag profile asks for one"),
                 );
             }
             if checked.survey.is_bag && !profile.payload_kinds.contains(&PayloadKind::Bag) {
                 verdict.problems.error(
                     "payload_kind",
-                    name,
+                    &name,
                     format!("{name} is a bag, and the collection takes none"),
                 );
             }
             Ok(())
         }
-        Err(error) => found(&mut verdict.problems, name, error),
+        Err(error) => found(&mut verdict.problems, &name, error),
     }
 }
 
@@ -180,7 +195,7 @@ fn plain(
     let directory = tempfile::tempdir()
         .map_err(|e| unpack::unwritable(Path::new("the temporary directory"), e))?;
     let to = directory.path().join("package.tar");
-    unpack(&path, serialization, &to, bounds, |_| true)?;
+    unpack(original, serialization, &to, bounds, |_| true)?;
     Ok((Package::at(Form::Tar, &to, &original.name)?, Some(directory)))
 }
 

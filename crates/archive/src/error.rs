@@ -13,13 +13,16 @@ pub enum Error {
     Queue(#[from] queue::Error),
     /// Nothing will change by trying again: the request, the package or a setting is wrong.
     #[error("{message}")]
-    Permanent { code: &'static str, message: String },
+    Permanent { code: &'static str, message: String, file: Option<String> },
     /// It may pass: something outside did not answer, or not well.
     #[error("{message}")]
-    Transient { code: &'static str, message: String, target: Option<String> },
+    Transient { code: &'static str, message: String, target: Option<String>, file: Option<String> },
     /// Everything that is wrong with what was deposited.
     #[error("{}", .problems.text(.what))]
     Invalid { what: String, problems: Box<crate::problem::Problems> },
+    /// What was asked for cannot be written to where it was asked for.
+    #[error("it cannot be written: {0}")]
+    Output(std::io::Error),
     /// The run was told to stop.
     #[error("stopped")]
     Stopped,
@@ -27,20 +30,35 @@ pub enum Error {
 
 impl Error {
     pub fn permanent(code: &'static str, message: impl Into<String>) -> Error {
-        Error::Permanent { code, message: message.into() }
+        Error::Permanent { code, message: message.into(), file: None }
     }
 
     pub fn transient(code: &'static str, message: impl Into<String>) -> Error {
-        Error::Transient { code, message: message.into(), target: None }
+        Error::Transient { code, message: message.into(), target: None, file: None }
     }
 
     /// Names the outside thing that is to blame, so that its breaker can trip.
-    pub fn at(self, outside: impl Into<String>) -> Error {
+    pub fn at(mut self, outside: impl Into<String>) -> Error {
+        if let Error::Transient { target, .. } = &mut self {
+            *target = Some(outside.into());
+        }
+        self
+    }
+
+    /// Names the file that it is about, so that reports can.
+    pub fn about(mut self, name: impl Into<String>) -> Error {
+        if let Error::Permanent { file, .. } | Error::Transient { file, .. } = &mut self {
+            *file = Some(name.into());
+        }
+        self
+    }
+
+    /// The file it is about, or the first of them; a row where it is about a manifest.
+    pub fn file(&self) -> Option<&str> {
         match self {
-            Error::Transient { code, message, .. } => {
-                Error::Transient { code, message, target: Some(outside.into()) }
-            }
-            other => other,
+            Error::Permanent { file, .. } | Error::Transient { file, .. } => file.as_deref(),
+            Error::Invalid { problems, .. } => problems.place(),
+            Error::Queue(_) | Error::Output(_) | Error::Stopped => None,
         }
     }
 
@@ -49,12 +67,16 @@ impl Error {
             Error::Queue(error) => error.code(),
             Error::Permanent { code, .. } | Error::Transient { code, .. } => code,
             Error::Invalid { .. } => "invalid",
+            Error::Output(_) => "io",
             Error::Stopped => "stopped",
         }
     }
 
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Queue(queue::Error::Db(_)) | Error::Transient { .. })
+        matches!(
+            self,
+            Error::Queue(queue::Error::Db(_)) | Error::Transient { .. } | Error::Output(_)
+        )
     }
 }
 
@@ -88,6 +110,7 @@ impl From<Error> for Outcome {
                 let code = problems.code().unwrap_or(code).to_string();
                 Outcome::Permanent(JobError::new(code, error.to_string()))
             }
+            Error::Output(_) => Outcome::Transient(JobError::new(code, error.to_string())),
             Error::Stopped => Outcome::Interrupted("the run was told to stop".to_string()),
         }
     }

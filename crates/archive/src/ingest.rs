@@ -1,10 +1,12 @@
 //! One job's way through the stages, as it is kept between them.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::item::Item;
 use crate::metadata::Metadata;
 use crate::package::Package;
 use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
+use queue::Claimed;
+use queue::runtime::Context;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,6 +55,8 @@ pub struct Summary {
     pub warnings: Vec<String>,
     /// Files and bytes by PUID; `unknown` for those that are none.
     pub formats: BTreeMap<String, (i64, i64)>,
+    /// What people call them.
+    pub format_names: BTreeMap<String, String>,
     pub stores: Vec<String>,
 }
 
@@ -115,6 +119,19 @@ pub fn save(tx: &mut Tx<'_>, ingest: &Ingest) -> queue::Result<()> {
         ],
     )?;
     Ok(())
+}
+
+/// Has the file that an error is about written together with the outcome, for reports.
+pub fn note_failed_file(job: &Claimed, context: &Context, error: &Error) {
+    const NOTE: Statement = statement!("sql/note_failed_file");
+    let (id, batch) = (job.lease.job, job.lease.batch);
+    let collection = job.collection.clone().unwrap_or_else(|| "default".to_string());
+    let file = error.file().map(str::to_string);
+    context.record(move |tx| {
+        let now = tx.now();
+        tx.execute(&NOTE, &db::params![id, batch, &collection, now, &file])?;
+        Ok(())
+    });
 }
 
 /// A file of a job on its way.

@@ -10,6 +10,7 @@ use db::{Micros, Statement, Tx, statement};
 use queue::rules::add;
 use queue::runtime::{Context, Work};
 use queue::{Catalog, Claimed, NewJob, Outcome, Status};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ struct Left {
     since: Micros,
     /// It still has work space reserved.
     reserved: bool,
+    /// How long the collection keeps what failed, where it says so.
+    retention_days: Option<u32>,
 }
 
 /// Looks again and again.
@@ -43,13 +46,15 @@ pub async fn run(site: Arc<Site>) {
 /// Cleans up what is due; how many jobs it was.
 pub async fn once(site: &Arc<Site>) -> Result<u64> {
     let mut done = 0;
-    let (mut after, retention) = (0, site.settings.failed_retention_days * DAY_MICROS);
+    let mut after = 0;
     loop {
         let (now, page) =
             site.db.read(move |tx| Ok::<_, Error>((tx.now(), page(tx, after)?))).await?;
         let Some(last) = page.last().map(|left| left.job) else { return Ok(done) };
         for left in page {
             let job = left.job;
+            let days = left.retention_days.map_or(site.settings.failed_retention_days, i64::from);
+            let retention = days * DAY_MICROS;
             if left.failed && left.since + retention > now {
                 if left.reserved {
                     site.db.write(move |tx| give_back(tx, job)).await?;
@@ -65,18 +70,30 @@ pub async fn once(site: &Arc<Site>) -> Result<u64> {
 
 fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
     const UNCLEANED: Statement = statement!("sql/uncleaned_ingests");
-    let rows: Vec<(i64, Option<String>, Status, Option<Micros>, Option<String>, i64)> =
+    let rows: Vec<(i64, Option<String>, Status, Option<Micros>, Option<String>, i64, String)> =
         tx.query(&UNCLEANED, &db::params![after, 100])?;
-    Ok(rows
-        .into_iter()
-        .map(|(job, identifier, status, since, lock, reserved)| Left {
+    let mut retentions: BTreeMap<String, Option<u32>> = BTreeMap::new();
+    let mut left = Vec::with_capacity(rows.len());
+    for (job, identifier, status, since, lock, reserved, collection) in rows {
+        let retention_days = match retentions.get(&collection) {
+            Some(known) => *known,
+            None => {
+                let profile = crate::collection::find(tx, &collection)?;
+                let days = profile.and_then(|profile| profile.invalid_retention_days);
+                retentions.insert(collection, days);
+                days
+            }
+        };
+        left.push(Left {
             job,
             object: identifier.zip(lock),
             failed: status == Status::Failed,
             since: since.unwrap_or(0),
             reserved: reserved > 0,
-        })
-        .collect())
+            retention_days,
+        });
+    }
+    Ok(left)
 }
 
 /// Removes what a job left in the work space, and has another job look after the stores.

@@ -40,5 +40,9 @@ pub use error::{Error, Result};
 use db::{Migration, migration};
 
 /// The schema of the queue, and the archive's after it.
-pub const MIGRATIONS: &[Migration] =
-    &[queue::MIGRATIONS[0], migration!(2, "0002_archive"), queue::MIGRATIONS[1]];
+pub const MIGRATIONS: &[Migration] = &[
+    queue::MIGRATIONS[0],
+    migration!(2, "0002_archive"),
+    queue::MIGRATIONS[1],
+    migration!(4, "0004_received"),
+];

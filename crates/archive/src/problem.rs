@@ -60,7 +60,16 @@ impl Problems {
 
     /// The code of the first error: what the job's failure is filed under.
     pub fn code(&self) -> Option<&str> {
-        self.listed.iter().find(|p| p.is_error).map(|p| p.code.as_str())
+        self.first().map(|p| p.code.as_str())
+    }
+
+    /// Where the first error is.
+    pub fn place(&self) -> Option<&str> {
+        self.first().map(|p| p.place.as_str()).filter(|place| !place.is_empty())
+    }
+
+    fn first(&self) -> Option<&Problem> {
+        self.listed.iter().find(|p| p.is_error)
     }
 }
 

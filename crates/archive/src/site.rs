@@ -11,6 +11,7 @@ use db::Db;
 use pronom::Identifier;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a deployment is set to.
 #[derive(Debug, Clone)]
@@ -60,7 +61,9 @@ impl Settings {
         let ezid = match &config.identifiers.ezid {
             Some(ezid) => {
                 let password = read_secret(&ezid.password_file)?;
-                Some(Ezid::new(&ezid.url, &ezid.user, &password, &ezid.shoulder))
+                let timeout = Duration::from_secs(ezid.timeout_seconds);
+                let made = Ezid::new(&ezid.url, &ezid.user, &password, &ezid.shoulder);
+                Some(Ezid { timeout, ..made })
             }
             None => None,
         };
@@ -137,18 +140,13 @@ impl Site {
                 "the collection's identifiers come from EZID, and none is configured; add [identifiers.ezid], or set identifiers=mint",
             ));
         };
-        ezid.mint(&format!("job {job}"), metadata).await
+        // Other installations have jobs of the same number.
+        ezid.mint(&format!("{}/{job}", self.installation), metadata).await
     }
 
     /// The profile of a collection, as it is now.
     pub async fn profile(&self, collection: &str) -> Result<Profile> {
         let name = collection.to_string();
-        let found = self.db.read(move |tx| crate::collection::find(tx, &name)).await?;
-        found.ok_or_else(|| {
-            Error::permanent(
-                "unknown_collection",
-                format!("there is no collection `{collection}`; make it with `accession collection create {collection}`"),
-            )
-        })
+        self.db.read(move |tx| crate::collection::profile(tx, &name)).await
     }
 }

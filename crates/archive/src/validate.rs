@@ -11,7 +11,6 @@ use crate::problem::{PROBLEMS_MAX, Problems};
 use crate::profile::Profile;
 use bagit::source::{Kind, Member, Members, Serialization};
 use bagit::{Algorithm, Algorithms, Bag, Digest, Digests, Hasher, Observer, Options, Severity};
-use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -59,7 +58,7 @@ pub fn check_claimed(
         return Ok(());
     };
     let path = package.path();
-    let mut file = File::open(&path).map_err(|e| unreadable(&path, &e))?;
+    let mut file = package.file()?;
     let mut hasher = Hasher::new([algorithm].into_iter().collect());
     let mut buffer = vec![0; 256 * 1024];
     loop {
@@ -296,10 +295,11 @@ impl InnerManifest {
     ) -> Result<()> {
         let wrong = |e: checkm::Error| {
             Error::permanent("inner_manifest", format!("{}: {e}; write it again", self.path))
+                .about(&self.path)
         };
-        let file = members
-            .open(&self.locator)
-            .map_err(|e| Error::transient("package_unreadable", format!("{}: {e}", self.path)))?;
+        let file = members.open(&self.locator).map_err(|e| {
+            Error::transient("package_unreadable", format!("{}: {e}", self.path)).about(&self.path)
+        })?;
         let mut reader = checkm::Reader::new(io::BufReader::new(file), &checkm::Options::default())
             .map_err(wrong)?;
         while let Some(row) = reader.next_row().map_err(wrong)? {

@@ -23,6 +23,7 @@ async fn keep_watch(site: Arc<Site>, place: WatchSection) {
         db: site.db.clone(),
         payloads: site.settings.payloads.clone(),
         received: site.settings.work_space.path.join("received"),
+        failed_retention_micros: site.settings.failed_retention_days * 86_400_000_000,
     };
     loop {
         if let Err(error) = poller.poll(&place).await {

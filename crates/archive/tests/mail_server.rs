@@ -1,4 +1,5 @@
-//! Mail to a server that others wrote: `aiosmtpd`, in the clear and by STARTTLS with a login.
+//! Mail to a server that others wrote: `aiosmtpd`, in the clear, by STARTTLS and by TLS from the
+//! start, the latter two with a login.
 
 #![allow(clippy::unwrap_used)]
 use archive::outbox::mail::{Mail, MailSettings, Security, probe, send};
@@ -35,15 +36,21 @@ def login(server, session, envelope, mechanism, data):
     right = data.login == b"archive" and data.password == b"open sesame"
     return AuthResult(success=right, handled=False)
 
-def protocol():
-    if len(sys.argv) == 1:
-        return SMTP(Handler())
+context, wrapped = None, len(sys.argv) > 3
+if len(sys.argv) > 1:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(sys.argv[1], sys.argv[2])
+
+def protocol():
+    if context is None:
+        return SMTP(Handler())
+    if wrapped:
+        return SMTP(Handler(), auth_required=True, auth_require_tls=False, authenticator=login)
     return SMTP(Handler(), tls_context=context, require_starttls=True, auth_required=True, authenticator=login)
 
 async def main():
-    server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(
+        protocol, "127.0.0.1", 0, ssl=context if wrapped else None)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
@@ -138,6 +145,7 @@ fn mail(to: &str) -> Mail {
             .to_owned()
             + &"long ".repeat(400),
         message_id: "batch-12-report-1-job-77".into(),
+        attachments: Vec::new(),
     }
 }
 
@@ -206,4 +214,36 @@ async fn starttls_with_a_login() {
     // Nor does mail go in the clear where the settings ask for TLS.
     let open = MailSettings { security: Security::None, user: None, ..settings };
     assert!(send(&open, &mail("ada@example.net")).await.is_err());
+}
+
+/// What port 465 is for: there is no word in the clear, so a server that is not TLS is no server.
+#[tokio::test]
+async fn tls_from_the_start_with_a_login() {
+    let directory = tempfile::tempdir().unwrap();
+    let (Some(python), Some((certificate, key))) = (python(), certificate(directory.path())) else {
+        eprintln!("skipped: python3 with aiosmtpd or openssl is not there");
+        return;
+    };
+    let password = directory.path().join("password");
+    std::fs::write(&password, "open sesame\n").unwrap();
+    let mut server = Server::start(&python, &[&certificate, &key, Path::new("wrapped")]);
+    let settings = MailSettings {
+        security: Security::Tls,
+        user: Some("archive".into()),
+        password_file: Some(password),
+        ca_file: Some(certificate.clone()),
+        timeout_seconds: 10,
+        ..server.settings()
+    };
+    probe(&settings).await.unwrap();
+    send(&settings, &mail("ada@example.net")).await.unwrap();
+    assert_eq!(server.taken()["login"], true);
+    // A certificate that nobody vouches for is not trusted, nor one for another name.
+    let distrusting = MailSettings { ca_file: None, ..settings.clone() };
+    assert!(send(&distrusting, &mail("ada@example.net")).await.unwrap_err().is_transient());
+    let elsewhere = MailSettings { host: "localhost".into(), ..settings.clone() };
+    assert!(send(&elsewhere, &mail("ada@example.net")).await.is_err());
+    let plain = Server::start(&python, &[]);
+    let wrong = MailSettings { port: Some(plain.port), ..settings };
+    assert!(send(&wrong, &mail("ada@example.net")).await.is_err());
 }

@@ -49,6 +49,7 @@ enum Command {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    super::site::prepare(global)?;
     match args.command {
         Command::List(args) => look::list(args, global),
         Command::Show(args) => look::show(args, global),

@@ -29,6 +29,18 @@ pub fn open(global: &Global, options: db::Options) -> Result<(Arc<Site>, Loaded)
     Ok((Arc::new(site), loaded))
 }
 
+/// Makes the archive's pipelines where no command of the archive has done so yet: people may pause
+/// before anything is deposited.
+pub fn prepare(global: &Global) -> Result<(), Failure> {
+    let session = Session::open(global)?;
+    if session.read(|_, _, catalog| Ok(catalog.named(archive::stage::PIPELINE).is_ok()))? {
+        return Ok(());
+    }
+    let config = configuration(global)?.config;
+    session.db.write_blocking(move |tx| archive::setup::prepare(tx, &config).map(drop))?;
+    Ok(())
+}
+
 /// For commands that only look, or hand something over.
 pub fn open_small(global: &Global) -> Result<(Arc<Site>, Loaded), Failure> {
     let options = db::Options { connections: 2, readers: 1, ..db::Options::default() };

@@ -63,18 +63,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         tokio::spawn(super::queue::stop_on_signals(stop));
         archive::worker::work(site.clone(), settings, wanted, stopped).await
     })??;
-    if global.json {
-        output::json(
-            &serde_json::json!({"runs": summary.runs, "succeeded": summary.succeeded, "errors": summary.errors}),
-        )?;
-    } else if !global.quiet {
-        anstream::eprintln!(
-            "{} runs: {} succeeded, {} ended in an error",
-            summary.runs,
-            summary.succeeded,
-            summary.errors
-        );
-    }
+    output::work_done(&summary, global.json, global.quiet)?;
     Ok(Exit::Yes)
 }
 

@@ -1,8 +1,8 @@
 //! Two hundred packages that are wrong, each in its own way: the right code, the right file, and
 //! nothing else touched.
 
-use crate::packages::{archive, bag, directory, raw_tar};
-use crate::world::World;
+use crate::support::packages::{archive, bag, directory, raw_tar};
+use crate::support::world::World;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::Write;
@@ -261,7 +261,7 @@ fn cases(world: &World) -> Vec<Case> {
     );
     add(file("claimed.txt", b"hello"), "unknown_container", &["--kind", "container"]);
     add(file("new.txt", b"hello"), "object_missing", &["--mode", "update"]);
-    add(directory(&world.path("hollow"), &[]), "empty_package", &[]);
+    add(world.path("hollow"), "empty_package", &[]);
     cases
 }
 
@@ -286,7 +286,7 @@ fn two_hundred_wrong_packages_each_get_their_code_and_touch_nothing() {
     for case in cases.iter().filter(|c| !c.options.is_empty()) {
         batches.insert(world.deposit(&case.path, case.options), case);
     }
-    world.finish();
+    world.work();
     let mut codes: BTreeSet<&str> = BTreeSet::new();
     let mut wrong = Vec::new();
     for (batch, case) in &batches {

@@ -3,12 +3,12 @@
 //! S3.
 #![allow(clippy::unwrap_used)]
 
+mod commands;
 mod crash;
+mod ezid;
 mod invalid;
 mod matrix;
-mod packages;
-#[allow(dead_code)]
-#[path = "../../../ocfl/tests/support/s3.rs"]
-mod s3;
+#[path = "../support/mod.rs"]
+mod support;
 mod told;
-mod world;
+mod watched;

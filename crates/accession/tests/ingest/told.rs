@@ -1,7 +1,7 @@
 //! Depositors are told: by mail to a real SMTP server, and by signed callbacks.
 
-use crate::packages::{bag, directory};
-use crate::world::World;
+use crate::support::packages::{bag, directory};
+use crate::support::world::World;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -73,37 +73,55 @@ fn header<'t>(request: &'t str, name: &str) -> &'t str {
     line.unwrap().split_once(':').unwrap().1.trim()
 }
 
+/// A report says which file failed, in each of its forms.
+fn names_the_file(world: &World, batch: i64) {
+    let number = batch.to_string();
+    for (format, shown) in [
+        ("json", "\"file\":\"data/page.txt\""),
+        ("csv", ",data/page.txt,"),
+        ("html", "<td>data/page.txt</td>"),
+        ("text", "failed in validating, data/page.txt"),
+    ] {
+        let report = world.run(&["batches", "report", &number, "--format", format]).stdout;
+        assert!(report.contains(shown), "{format}: {report}");
+    }
+}
+
 /// The use cases of seed 001: a batch that succeeds, one that fails, one that fails and is mended;
 /// each is reported, and the last one again.
 #[test]
 fn reports_reach_the_depositor_and_callbacks_are_signed() {
-    let world = World::local(1);
+    World::both(told);
+}
+
+fn told(world: &World) {
     let ((mail_port, mails), (http_port, calls)) = (serve(smtp), serve(http));
-    let config = format!(
-        "[stores.s1]\nurl = \"stores/s1\"\n[fetch]\nallow_private = true\n\
-         [mail]\nhost = \"127.0.0.1\"\nport = {mail_port}\nsecurity = \"none\"\nfrom = \"archive@example.org\"\n\
-         [collections.maps]\nnotify = [{{ address = \"curator@example.org\" }}]\n\
+    world.configure(&format!(
+        "[mail]\nhost = \"127.0.0.1\"\nport = {mail_port}\nsecurity = \"none\"\nfrom = \"archive@example.org\"\n\
+         [collections.maps]\nnotify = [{{ address = \"curator@example.org\", formats = [\"text\", \"csv\", \"html\"] }}]\n\
          [collections.maps.callback]\nurl = \"http://127.0.0.1:{http_port}/done\"\nsecret = \"hush\"\n"
-    );
-    std::fs::write(world.path("data/accession.toml"), config).unwrap();
+    ));
     let to_maps = ["--collection", "maps", "--notify", "ada@example.org"];
     world.deposit(&directory(&world.path("good"), &[("a.txt", "good")]), &to_maps);
-    world.finish();
+    world.work();
     bag(&world.path("torn"), &[("page.txt", "whole")]);
     std::fs::write(world.path("torn/data/page.txt"), "whxle").unwrap();
     let failed = world.deposit(&world.path("torn"), &to_maps);
-    world.finish();
+    world.work();
     let job = world.batch(failed)["failures"][0]["job"].to_string();
+    names_the_file(world, failed);
     std::fs::write(world.path("torn/data/page.txt"), "whole").unwrap();
     assert!(world.run(&["jobs", "requeue", &job]).status.success());
-    world.finish();
+    world.work();
 
     let mails = mails.lock().unwrap().clone();
     assert_eq!(mails.len(), 6, "three reports, two readers each: {mails:#?}");
     let told = |what: &str| mails.iter().filter(|m| m.replace("=\n", "").contains(what)).count();
     assert_eq!(told("To: ada@example.org"), 3);
     assert!(told("bag_digest_mismatch") >= 2, "the cause is in the mail: {mails:#?}");
+    assert!(told("failed in validating, data/page.txt") >= 2, "and the file: {mails:#?}");
     assert!(mails.iter().all(|m| m.len() < 32 * 1024));
+    assert_eq!(told("batch-1-report-1.csv"), 1, "the curator has it as a table, too: {mails:#?}");
 
     let calls = calls.lock().unwrap().clone();
     let mut ids = std::collections::HashSet::new();
@@ -117,5 +135,7 @@ fn reports_reach_the_depositor_and_callbacks_are_signed() {
     }
     assert_eq!(calls.len(), 5, "two objects and three reports: {calls:#?}");
     assert!(calls.iter().any(|c| c.contains("\"status\":\"succeeded\"")));
+    let told = calls.iter().find(|c| c.contains("\"status\":\"failed\"")).unwrap();
+    assert!(told.contains("\"file\":\"data/page.txt\""), "{told}");
     world.check();
 }

@@ -3,12 +3,11 @@
 //! Without more being said, a shape meets those failpoints where it goes a way of its own;
 //! `$ACCESSION_FAILPOINTS=all` has every shape meet every one, with one store and with two.
 
-use crate::house::House;
-use crate::invariants::{self, Failed};
-use crate::packages::{self, Files};
-use crate::web;
+use crate::support::invariants::{self, Failed};
+use crate::support::packages::{self, Files};
+use crate::support::web;
+use crate::support::world::{World, failpoints};
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// What is deposited.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,27 +24,6 @@ pub enum Shape {
     Again,
 }
 
-/// All failpoints of the sources, so that a new one cannot be forgotten.
-fn all() -> Vec<String> {
-    let mut names: Vec<String> = archive::stage::STAGES.map(str::to_string).to_vec();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../archive/src"), &mut names);
-    assert!(names.len() > 20, "{names:?}");
-    names
-}
-
-fn collect(directory: &Path, names: &mut Vec<String>) {
-    for entry in std::fs::read_dir(directory).unwrap().flatten() {
-        if entry.path().is_dir() {
-            collect(&entry.path(), names);
-            continue;
-        }
-        let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
-        for after in text.split("failpoint(\"").skip(1) {
-            names.push(after.split('"').next().unwrap().to_string());
-        }
-    }
-}
-
 /// A large file, and more small ones than one portion holds where `many`.
 fn files(name: &str, many: bool) -> Files {
     let mut files = packages::small(if many { 1200 } else { 12 }, name);
@@ -54,65 +32,65 @@ fn files(name: &str, many: bool) -> Files {
 }
 
 /// Deposits an object of a shape; a version before it is already in.
-pub fn deposit(house: &House, shape: Shape, name: &str) {
-    let path = house.path(name);
-    let shown = |path: &Path| path.display().to_string();
+pub fn deposit(world: &World, shape: Shape, name: &str) {
+    let path = world.path(name);
     match shape {
         Shape::Directory => {
             packages::directory(&path, &files(name, true));
-            house.deposit(&shown(&path), &[]);
+            world.deposit(&path, &[]);
         }
         Shape::Manifest => {
             let files = files(name, false);
             let base = web::serve(&packages::directory(&path, &files));
             let manifest =
-                packages::manifest(&house.path(&format!("{name}.checkm")), &base, &files);
-            house.deposit(&shown(&manifest), &[]);
+                packages::manifest(&world.path(&format!("{name}.checkm")), &base, &files);
+            world.deposit(&manifest, &[]);
         }
         Shape::Bag | Shape::Fetched => {
             packages::bag(&path, &files(name, false));
-            let archive = packages::pack(&path, &house.path(&format!("{name}.tar.gz")));
+            let archive = packages::archive(&path, "tar.gz");
             match shape {
-                Shape::Bag => house.deposit(&shown(&archive), &[]),
+                Shape::Bag => world.deposit(&archive, &[]),
                 _ => {
-                    let base = web::serve(house.directory.path());
-                    house.deposit(&format!("{base}/{name}.tar.gz"), &[])
+                    let base = web::serve(world.dir.path());
+                    world.deposit(&format!("{base}/{name}.tar.gz"), &[])
                 }
             };
         }
         Shape::Again => {
             let mut content = files(name, false);
             packages::directory(&path, &content);
-            house.deposit(&shown(&path), &[]);
-            house.work();
+            world.deposit(&path, &[]);
+            world.work();
             content.remove(0);
             content[0].1 = b"changed".to_vec();
             content.push(("new.bin".to_string(), packages::noise(2 << 20, 77)));
+            std::fs::remove_dir_all(&path).unwrap();
             packages::directory(&path, &content);
-            house.deposit(&shown(&path), &[]);
+            world.deposit(&path, &[]);
         }
     }
 }
 
 /// Every failpoint in one archive, an object for each; those that were met.
-pub fn each(house: &House, shape: Shape, wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
+pub fn each(world: &World, shape: Shape, wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
     let mut met = BTreeSet::new();
-    for (number, failpoint) in all().into_iter().filter(|name| wanted(name)).enumerate() {
+    for (number, failpoint) in failpoints().into_iter().filter(|name| wanted(name)).enumerate() {
         let name = format!("{shape:?}-{number}");
-        deposit(house, shape, &name);
-        if house.work_until(&failpoint) {
+        deposit(world, shape, &name);
+        if world.work_until(&failpoint) {
             met.insert(failpoint.clone());
             // Half of them are killed again at the same place, or the next time it is passed.
             if number % 2 == 0 {
-                house.work_until(&format!("{failpoint}:1"));
+                world.work_until(&format!("{failpoint}:1"));
             }
-            house.work();
+            world.work();
         }
-        let jobs = house.jobs();
+        let jobs = world.jobs();
         let open: Vec<_> = jobs.iter().filter(|j| j["status"] != "succeeded").collect();
         assert!(open.is_empty(), "{shape:?} after {failpoint}: {open:#?}");
     }
-    invariants::check(house, Failed::None);
+    invariants::check(world, Failed::None);
     met
 }
 
@@ -145,11 +123,11 @@ fn every_failpoint_on_sqlite_and_local_stores() {
             .flat_map(|(shape, stores)| (0..PARTS).map(move |part| (shape, stores, part)))
             .map(|(shape, stores, part)| {
                 scope.spawn(move || {
-                    let names = all();
+                    let names = failpoints();
                     let here = |name: &str| {
                         names.iter().position(|n| n == name).is_some_and(|at| at % PARTS == part)
                     };
-                    each(&House::local(stores), shape, |name| {
+                    each(&World::local(stores), shape, |name| {
                         here(name) && (everything || matters(shape, name))
                     })
                 })
@@ -158,8 +136,8 @@ fn every_failpoint_on_sqlite_and_local_stores() {
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
     let met: BTreeSet<String> = met.into_iter().flatten().collect();
-    // An identifier from outside is minted only where EZID is configured.
+    // An identifier from outside is minted only where EZID is configured: see `ingest/ezid.rs`.
     let missed: Vec<_> =
-        all().into_iter().filter(|f| !met.contains(f) && f != "resolving.minted").collect();
+        failpoints().into_iter().filter(|f| !met.contains(f) && f != "resolving.minted").collect();
     assert!(missed.is_empty(), "no shape met {missed:?}");
 }

@@ -5,13 +5,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod failpoints;
-mod house;
-mod invariants;
 mod kills;
 mod outages;
-mod packages;
-mod s3;
 #[path = "../processes/server.rs"]
 mod server;
+#[path = "../support/mod.rs"]
+mod support;
 mod versions;
-mod web;

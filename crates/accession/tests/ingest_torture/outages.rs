@@ -1,24 +1,17 @@
 //! Databases and stores that go away and come back, and disks that fill up.
 
 use crate::failpoints::{self, Shape};
-use crate::house::House;
-use crate::invariants::{self, Failed};
+use crate::kills;
 use crate::server::Server;
-use crate::{kills, packages, s3};
+use crate::support::invariants::{self, Failed};
+use crate::support::world::World;
+use crate::support::{packages, s3};
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
 /// PostgreSQL and S3.
-fn large(server: &Server, s3: &s3::Server) -> House {
-    let stores = vec![("far".to_string(), s3.store("archive"))];
-    let mut house = House::new(tempfile::tempdir().unwrap(), server.url(), stores);
-    let keys = [
-        ("AWS_ACCESS_KEY_ID", "key"),
-        ("AWS_SECRET_ACCESS_KEY", "secret"),
-        ("AWS_REGION", "us-east-1"),
-    ];
-    house.environment = keys.map(|(k, v)| (k.to_string(), v.to_string())).to_vec();
-    house
+fn large(server: &Server) -> World {
+    World::with_s3(server.url(), s3::Server::start())
 }
 
 fn postgres() -> Option<Server> {
@@ -32,77 +25,71 @@ fn postgres() -> Option<Server> {
 #[test]
 fn failpoints_on_postgres_and_s3() {
     let Some(server) = postgres() else { return };
-    let s3 = s3::Server::start();
-    let house = large(&server, &s3);
+    let world = large(&server);
     let everything = std::env::var("ACCESSION_FAILPOINTS").is_ok_and(|v| v == "all");
     let chosen = ["storing.file", "storing.end", "verifying.inventory", "recording.sealed"];
     let chosen = |name: &str| everything || chosen.contains(&name) || name == "recording.end";
-    let met = failpoints::each(&house, Shape::Again, chosen);
+    let met = failpoints::each(&world, Shape::Again, chosen);
     assert!(met.len() >= 5, "{met:?}");
 }
 
 #[test]
 fn killed_at_random_on_postgres_and_s3() {
     let Some(server) = postgres() else { return };
-    let s3 = s3::Server::start();
-    kills::torture(&large(&server, &s3));
+    kills::torture(&large(&server));
 }
 
 /// A server that stops at once and starts again costs nothing but time.
 #[test]
 fn postgres_stops_and_starts_again() {
     let Some(mut server) = postgres() else { return };
-    let s3 = s3::Server::start();
-    let house = large(&server, &s3);
+    let world = large(&server);
     for number in 0..12 {
-        let path = house.path(&format!("box-{number}"));
+        let path = world.path(&format!("box-{number}"));
         packages::directory(&path, &packages::small(30, &number.to_string()));
-        house.deposit(&path.display().to_string(), &[]);
+        world.deposit(&path, &[]);
     }
-    let worker = house.worker();
-    house.until("some work", |jobs| jobs.iter().any(|job| job["status"] == "succeeded"));
+    let worker = world.worker();
+    world.until("some work", |jobs| jobs.iter().any(|job| job["status"] == "succeeded"));
     server.crash();
     server.restart();
-    house.until("all done after the crash", |jobs| {
+    world.until("all done after the crash", |jobs| {
         jobs.len() == 12 && jobs.iter().all(|job| job["status"] == "succeeded")
     });
     drop(worker);
-    house.work();
-    invariants::check(&house, Failed::None);
+    world.work();
+    invariants::check(&world, Failed::None);
 }
 
 /// A store that answers with errors is waited for; the error names it, and no package is blamed.
 #[test]
 fn s3_fails_for_a_while_and_is_slow() {
-    let s3 = s3::Server::start();
-    let directory = tempfile::tempdir().unwrap();
-    let database = format!("sqlite://{}", directory.path().join("accession.db").display());
-    let mut house = House::new(directory, database, vec![("far".to_string(), s3.store("archive"))]);
-    let keys = [("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "secret")];
-    house.environment = keys.map(|(k, v)| (k.to_string(), v.to_string())).to_vec();
-    house.environment.push(("AWS_REGION".to_string(), "us-east-1".to_string()));
-    s3.status.store(503, Ordering::SeqCst);
-    let path = house.path("box");
+    let dir = tempfile::tempdir().unwrap();
+    let database = format!("sqlite://{}", dir.path().join("accession.db").display());
+    let world = World::with_s3(database, s3::Server::start());
+    let control = world.s3.as_ref().unwrap().control.clone();
+    control.status.store(503, Ordering::SeqCst);
+    let path = world.path("box");
     packages::directory(&path, &packages::small(10, "box"));
-    house.deposit(&path.display().to_string(), &[]);
-    let worker = house.worker();
-    house.until("an error that names the store", |jobs| {
-        jobs.iter().any(|job| job["target"] == "store far" && job["stage"] == "storing")
+    world.deposit(&path, &[]);
+    let worker = world.worker();
+    world.until("an error that names the store", |jobs| {
+        jobs.iter().any(|job| job["target"] == "store s1" && job["stage"] == "storing")
     });
-    s3.delay_millis.store(20, Ordering::SeqCst);
-    s3.status.store(0, Ordering::SeqCst);
-    let code = |job: &serde_json::Value| job["error_code"].as_str().unwrap_or("").to_string();
-    house.until("done, or failed with the store's code", |jobs| {
+    control.delay_millis.store(20, Ordering::SeqCst);
+    control.status.store(0, Ordering::SeqCst);
+    world.until("done, or failed with the store's code", |jobs| {
         let job = &jobs[0];
         if job["status"] == "failed" {
-            assert!(code(job).starts_with("store_"), "{job:#?}");
-            house.done(&["jobs", "requeue", &job["id"].to_string(), "--reason", "it is back"]);
+            let code = job["error_code"].as_str().unwrap_or("");
+            assert!(code.starts_with("store_"), "{job:#?}");
+            world.done(&["jobs", "requeue", &job["id"].to_string(), "--reason", "it is back"]);
         }
         job["status"] == "succeeded"
     });
     drop(worker);
-    house.work();
-    invariants::check(&house, Failed::None);
+    world.work();
+    invariants::check(&world, Failed::None);
 }
 
 /// A real small file system, unmounted when it is dropped.
@@ -140,47 +127,47 @@ fn a_store_that_is_full() {
     let directory = tempfile::tempdir().unwrap();
     let database = format!("sqlite://{}", directory.path().join("accession.db").display());
     let store = disk.0.path().join("store").display().to_string();
-    let house = House::new(directory, database, vec![("small".to_string(), store)]);
-    failpoints::deposit(&house, Shape::Bag, "box");
-    let worker = house.worker();
-    house.until("a store that is full", |jobs| {
+    let world = World::new(directory, database, vec![("small".to_string(), store)]);
+    failpoints::deposit(&world, Shape::Bag, "box");
+    let worker = world.worker();
+    world.until("a store that is full", |jobs| {
         jobs.first().is_some_and(|job| job["error_code"] == "store_full")
     });
-    assert!(house.run(&["ocfl", "validate", &house.stores[0].1]).status.success());
+    assert!(world.run(&["ocfl", "validate", &world.stores[0].1]).status.success());
     disk.grow(64);
-    house.until("done after there was room", |jobs| {
+    world.until("done after there was room", |jobs| {
         let job = &jobs[0];
         if job["status"] == "failed" {
-            house.done(&["jobs", "requeue", &job["id"].to_string(), "--reason", "room was made"]);
+            world.done(&["jobs", "requeue", &job["id"].to_string(), "--reason", "room was made"]);
         }
         job["status"] == "succeeded"
     });
     drop(worker);
-    house.work();
-    invariants::check(&house, Failed::None);
+    world.work();
+    invariants::check(&world, Failed::None);
 }
 
 /// A work space that is too small is said to be; a job that does not fit for now waits.
 #[test]
 fn a_work_space_that_is_full() {
     let Some(disk) = SmallDisk::mount(8) else { return };
-    let mut house = House::local(1);
+    let mut world = World::local(1);
     let space = disk.0.path().display().to_string();
-    house.environment.push(("ACCESSION_WORK_SPACE_PATH".to_string(), space));
+    world.env.push(("ACCESSION_WORK_SPACE_PATH".to_string(), space));
     std::fs::write(disk.0.path().join("others"), packages::noise(7 << 20, 1)).unwrap();
-    failpoints::deposit(&house, Shape::Manifest, "box");
-    let worker = house.worker();
-    house.until("it waits for space", |jobs| {
+    failpoints::deposit(&world, Shape::Manifest, "box");
+    let worker = world.worker();
+    world.until("it waits for space", |jobs| {
         jobs.first().is_some_and(|job| job["stage"] == "provisioning" && job["status"] == "queued")
     });
-    let job = house.jobs()[0]["id"].to_string();
-    let why = house.done(&["jobs", "why", &job]);
+    let job = world.jobs()[0]["id"].to_string();
+    let why = world.done(&["jobs", "why", &job]);
     assert!(why.contains("work space"), "{why}");
     std::fs::remove_file(disk.0.path().join("others")).unwrap();
-    house.until("done after there was room", |jobs| jobs[0]["status"] == "succeeded");
+    world.until("done after there was room", |jobs| jobs[0]["status"] == "succeeded");
     drop(worker);
-    house.work();
+    world.work();
     let left: Vec<_> = std::fs::read_dir(disk.0.path()).unwrap().flatten().collect();
     assert!(left.is_empty(), "{left:?}");
-    invariants::check(&house, Failed::None);
+    invariants::check(&world, Failed::None);
 }

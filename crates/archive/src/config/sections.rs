@@ -201,6 +201,13 @@ pub struct EzidSection {
     pub password_file: PathBuf,
     /// With the scheme and the NAAN: `ark:/99999/fk4`.
     pub shoulder: String,
+    /// For each request.
+    #[serde(default = "ezid_timeout_seconds")]
+    pub timeout_seconds: u64,
+}
+
+fn ezid_timeout_seconds() -> u64 {
+    60
 }
 
 /// Settings of a stage that differ from what the stage has by itself.

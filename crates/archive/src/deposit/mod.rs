@@ -86,15 +86,7 @@ impl FromRow for Deposit {
 /// Accepts a deposit: from here nothing of it is lost.
 pub fn accept(tx: &mut Tx<'_>, catalog: &Catalog, new: &NewDeposit) -> Result<Receipt> {
     const INSERT: Statement = statement!("sql/insert_deposit");
-    let profile = crate::collection::find(tx, &new.collection)?.ok_or_else(|| {
-        Error::permanent(
-            "unknown_collection",
-            format!(
-                "there is no collection `{0}`; make it with `accession collection create {0}`",
-                new.collection
-            ),
-        )
-    })?;
+    let profile = crate::collection::profile(tx, &new.collection)?;
     let now = tx.now();
     let batch = batch::create(
         tx,

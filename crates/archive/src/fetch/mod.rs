@@ -82,6 +82,15 @@ pub struct Fetcher {
     pause: Duration,
 }
 
+/// A file that may be read where it is. Whoever reads it opens it again, perhaps in another
+/// process, and a link may lie in its place by then: only what still has this fingerprint was
+/// allowed, see [`crate::package::Package::that_is`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalFile {
+    pub path: PathBuf,
+    pub fingerprint: String,
+}
+
 impl Fetcher {
     pub fn new(settings: &FetchSection) -> Result<Fetcher> {
         let allow = AllowList::new(&settings.allow_private).map_err(|why| {
@@ -140,15 +149,17 @@ impl Fetcher {
         }
     }
 
-    /// Where a `file:` URL below one of the roots is; `None` for other URLs. Such a file is read
-    /// where it is.
-    pub fn local_path(&self, url: &str) -> Result<Option<PathBuf>> {
+    /// The file that a `file:` URL names below one of the roots; `None` for other URLs. Such a file
+    /// is read where it is.
+    pub fn local_file(&self, url: &str) -> Result<Option<LocalFile>> {
         let url = target::parse(url)?;
         if url.scheme() != "file" {
             return Ok(None);
         }
-        local::open(&url, &self.file_roots)?;
-        Ok(url.to_file_path().ok())
+        let local = local::open(&url, &self.file_roots)?;
+        let meta = local.file.metadata().map_err(|e| local::unreadable(&url, &e))?;
+        let fingerprint = crate::package::fingerprint(&meta);
+        Ok(url.to_file_path().ok().map(|path| LocalFile { path, fingerprint }))
     }
 
     /// Fetches a file into `into`, going on with what is there of it already, and makes it

@@ -1,8 +1,8 @@
 //! Mail by SMTP.
 
 use crate::{Error, Result};
-use lettre::message::header::{HeaderName, HeaderValue};
-use lettre::message::{Mailbox, SinglePart};
+use lettre::message::header::{ContentType, HeaderName, HeaderValue};
+use lettre::message::{Mailbox, MultiPart, SinglePart};
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
@@ -67,6 +67,15 @@ pub struct Mail {
     /// what the mail is about (`batch-12-report-2-job-77`), so that a mail sent twice, because the
     /// answer to the first was lost, can be recognised as the same.
     pub message_id: String,
+    pub attachments: Vec<Attachment>,
+}
+
+/// A file that goes with a mail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    pub name: String,
+    pub media_type: &'static str,
+    pub content: Vec<u8>,
 }
 
 /// Sends a mail. A server that is down, slow or busy is worth another try; an address or settings
@@ -99,6 +108,7 @@ pub async fn probe(settings: &MailSettings) -> Result<()> {
         subject: String::new(),
         text: String::new(),
         message_id: String::new(),
+        attachments: Vec::new(),
     };
     match tokio::time::timeout(patience, transport.test_connection()).await {
         Ok(Ok(true)) => Ok(()),
@@ -139,16 +149,29 @@ fn compose(from: &Mailbox, mail: &Mail) -> Result<Message> {
         Error::permanent("mail.message", format!("a mail cannot be written: {error}"))
     };
     let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
-    Message::builder()
+    let message = Message::builder()
         .from(from.clone())
         .to(mailbox(&mail.to, "recipient")?)
         .subject(one_line(&mail.subject))
         .message_id(Some(format!("<{id}@{}>", from.email.domain())))
         // So that no holiday notice answers it.
         .raw_header(HeaderValue::new(automatic, "auto-generated".to_owned()))
-        .date_now()
-        .singlepart(SinglePart::plain(body(&mail.text)))
-        .map_err(|error| wrong(error.to_string()))
+        .date_now();
+    let text = SinglePart::plain(body(&mail.text));
+    let composed = match mail.attachments.is_empty() {
+        true => message.singlepart(text),
+        false => {
+            let mut parts = MultiPart::mixed().singlepart(text);
+            for file in &mail.attachments {
+                let media_type = ContentType::parse(file.media_type);
+                let media_type = media_type.map_err(|error| wrong(error.to_string()))?;
+                let attached = lettre::message::Attachment::new(file.name.clone());
+                parts = parts.singlepart(attached.body(file.content.clone(), media_type));
+            }
+            message.multipart(parts)
+        }
+    };
+    composed.map_err(|error| wrong(error.to_string()))
 }
 
 /// A subject is one line: what follows a line end would be headers.

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::ingest::Ingest;
+use crate::profile::ReportFormat;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::add;
 use queue::{Catalog, NewJob};
@@ -12,7 +13,14 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Message {
     /// The report of a batch, written when it is sent.
-    Report { batch: i64, version: i64, to: Vec<String> },
+    Report {
+        batch: i64,
+        version: i64,
+        to: Vec<String>,
+        /// What is attached beside the text.
+        #[serde(default)]
+        formats: Vec<ReportFormat>,
+    },
     /// New reviews, gathered.
     Reviews { jobs: Vec<i64>, total: i64, to: Vec<String> },
     /// What became of one job.
@@ -60,28 +68,21 @@ pub fn add(
     Ok(id)
 }
 
-/// Tells a collection's callback what became of a job.
-pub fn add_callback(
-    tx: &mut Tx<'_>,
-    job: i64,
-    ingest: &Ingest,
-    status: &str,
-    error: Option<&str>,
-) -> Result<()> {
+/// Tells a collection's callback that an object is preserved. What failed is told with its batch.
+pub fn add_callback(tx: &mut Tx<'_>, job: i64, ingest: &Ingest) -> Result<()> {
     let summary = &ingest.summary;
     let version = if ingest.unchanged { ingest.version.map(|v| v - 1) } else { ingest.version };
     let body = serde_json::json!({
         "job": job,
         "batch": ingest.batch,
         "collection": ingest.collection,
-        "status": status,
+        "status": "succeeded",
         "identifier": summary.identifier,
         "local_ids": summary.local_ids,
         "version": version,
         "unchanged": ingest.unchanged,
         "files": summary.files,
         "bytes": summary.bytes,
-        "error": error,
     });
     let message = Message::Callback { collection: ingest.collection.clone(), body };
     add(tx, ingest.batch, Some(job), &message).map(|_| ())

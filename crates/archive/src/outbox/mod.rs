@@ -2,6 +2,7 @@
 //! of its own, tried again until it is delivered or cannot be; so none is lost, and a dead host
 //! holds up no object.
 
+mod attachments;
 pub mod callback;
 pub mod mail;
 pub mod messages;

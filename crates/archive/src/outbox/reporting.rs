@@ -5,9 +5,11 @@ use super::messages::{self, Message};
 use crate::collection;
 use crate::deposit;
 use crate::error::{Error, Result};
+use crate::profile::ReportFormat;
 use crate::site::Site;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::batch;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ const EVERY: Duration = Duration::from_secs(15);
 const REVIEWS_EVERY_MICROS: Micros = 10 * 60 * 1_000_000;
 /// Reviews that a mail lists; it says how many more there are.
 const REVIEWS_LISTED: usize = 50;
+/// Failures that a callback lists; it says how many there are.
+const FAILURES_LISTED: i64 = 100;
 
 /// Looks whenever a batch moves, and now and then.
 pub async fn run(site: Arc<Site>) {
@@ -60,10 +64,9 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     let batch = batch::load(tx, id)?;
     let collection = batch.collection.clone().unwrap_or_default();
     let profile = collection::find(tx, &collection)?.unwrap_or_default();
-    let mut to: Vec<String> = profile.notify.iter().map(|n| n.address.clone()).collect();
-    to.extend(deposit.options.notify.iter().cloned());
-    to.sort();
-    to.dedup();
+    let depositors = deposit.options.notify.iter().map(|address| (address.clone(), Vec::new()));
+    let mut to: BTreeMap<String, Vec<ReportFormat>> = depositors.collect();
+    to.extend(profile.notify.iter().map(|n| (n.address.clone(), n.formats.clone())));
     if !mail && !to.is_empty() {
         tracing::warn!(
             batch = id,
@@ -71,15 +74,12 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
         );
         to.clear();
     }
-    for address in to {
-        let message = Message::Report { batch: id, version, to: vec![address] };
+    for (address, formats) in to {
+        let message = Message::Report { batch: id, version, to: vec![address], formats };
         messages::add(tx, Some(id), None, &message)?;
     }
     if profile.callback.is_some() {
-        let failures: Vec<serde_json::Value> = crate::registry::reports::failures_after(tx, id, 0, 100)?
-            .iter()
-            .map(|f| serde_json::json!({"job": f.job, "subject": f.subject, "stage": f.stage, "code": f.code, "message": f.message}))
-            .collect();
+        let failures = crate::registry::reports::failures_after(tx, id, 0, FAILURES_LISTED)?;
         let body = serde_json::json!({
             "batch": id,
             "collection": collection,

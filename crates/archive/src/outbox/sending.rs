@@ -1,5 +1,6 @@
 //! Sends one message of the outbox.
 
+use super::attachments;
 use super::callback::Callback;
 use super::mail::{self, Mail, MailSettings, Security};
 use super::messages::{self, Kept, Message};
@@ -32,14 +33,16 @@ async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outc
         return Ok(Outcome::Skip("it was sent before".to_string()));
     }
     match &kept.message {
-        Message::Report { batch, version, to } => {
+        Message::Report { batch, version, to, formats } => {
             let report = whole_report(site, *batch).await?;
+            let name = format!("batch-{batch}-report-{version}");
             for address in to {
                 let mail = Mail {
                     to: address.clone(),
                     subject: report::mail_subject(&report.head),
                     text: report::mail_text(&report),
-                    message_id: format!("batch-{batch}-report-{version}-message-{id}"),
+                    message_id: format!("{name}-message-{id}"),
+                    attachments: attachments::of(&report, formats, &name)?,
                 };
                 mail::send(&settings(site)?, &mail).await?;
             }
@@ -49,9 +52,10 @@ async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outc
             for address in to {
                 let mail = Mail {
                     to: address.clone(),
-                    subject: format!("Accession: {total} jobs to review"),
+                    subject: report::reviews_subject(*total),
                     text: text.clone(),
                     message_id: format!("reviews-message-{id}"),
+                    attachments: Vec::new(),
                 };
                 mail::send(&settings(site)?, &mail).await?;
             }
@@ -75,26 +79,15 @@ async fn whole_report(site: &Arc<Site>, batch: i64) -> Result<report::BatchRepor
 }
 
 async fn review_text(site: &Arc<Site>, jobs: Vec<i64>, total: i64) -> Result<String> {
-    let lines: Vec<String> = site
-        .db
+    site.db
         .read(move |tx| {
             let mut lines = Vec::new();
             for job in &jobs {
-                if let Some((subject, stage, code, message)) = reports::failure(tx, *job)? {
-                    let first = message.lines().next().unwrap_or_default().to_string();
-                    lines.push(format!("job {job} ({subject}) in {stage}: [{code}] {first}"));
-                }
+                lines.extend(reports::review(tx, *job)?);
             }
-            Ok::<_, Error>(lines)
+            Ok(report::reviews_text(total, &lines))
         })
-        .await?;
-    let more = total - i64::try_from(lines.len()).unwrap_or(0);
-    let mut text = format!("{total} jobs need someone to look at them.\n\n{}\n", lines.join("\n"));
-    if more > 0 {
-        text.push_str(&format!("… and {more} more.\n"));
-    }
-    text.push_str("\nAll of them: accession queue review\nOne of them, with its history: accession jobs show JOB\nTo try again after mending the cause: accession jobs requeue JOB\n");
-    Ok(text)
+        .await
 }
 
 fn settings(site: &Site) -> Result<MailSettings> {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stretch::Stretch;
@@ -64,6 +64,42 @@ impl Package {
         })
     }
 
+    /// The same package, if it is the very file that was allowed.
+    pub fn that_is(self, allowed: &str) -> Result<Package> {
+        match self.fingerprint.as_deref() == Some(allowed) {
+            true => Ok(self),
+            false => Err(self.changed()),
+        }
+    }
+
+    fn changed(&self) -> Error {
+        let shown = self.path();
+        Error::permanent(
+            "package_changed",
+            format!(
+                "{} has changed since the ingest began; deposit it again when it is complete",
+                shown.display()
+            ),
+        )
+        .about(&self.name)
+    }
+
+    /// Opens the file of a package. What is opened is compared, not what lay there a moment
+    /// before: links and replacements never lead to other bytes.
+    pub fn file(&self) -> Result<File> {
+        let path = self.path();
+        let file = File::open(&path).map_err(|e| unreadable(&path, &e))?;
+        match self.is_same(&file) {
+            true => Ok(file),
+            false => Err(self.changed()),
+        }
+    }
+
+    fn is_same(&self, file: &File) -> bool {
+        let Some(known) = &self.fingerprint else { return true };
+        file.metadata().is_ok_and(|meta| *known == fingerprint(&meta))
+    }
+
     pub fn path(&self) -> PathBuf {
         crate::item::Source::Path(self.path.clone()).path().unwrap_or_default()
     }
@@ -71,25 +107,17 @@ impl Package {
     /// Opens the package, if it is still the one that was looked at first.
     pub fn open(&self) -> Result<Arc<dyn Members>> {
         let path = self.path();
-        let meta = std::fs::metadata(&path).map_err(|e| unreadable(&path, &e))?;
-        if self.fingerprint.as_ref().is_some_and(|known| *known != fingerprint(&meta)) {
-            return Err(Error::permanent(
-                "package_changed",
-                format!(
-                    "{} has changed since the ingest began; deposit it again when it is complete",
-                    path.display()
-                ),
-            ));
-        }
         if self.form == Form::Directory {
+            std::fs::metadata(&path).map_err(|e| unreadable(&path, &e))?;
             return Ok(Arc::new(Directory::new(path)));
         }
-        let file = File::open(&path).map_err(|e| unreadable(&path, &e))?;
+        let file = self.file()?;
         Ok(match self.form {
             Form::Tar => Arc::new(TarFile::new(file, &self.name)),
             Form::Zip => Arc::new(ZipFile::new(file, &self.name)),
             Form::File | Form::Directory => {
-                Arc::new(SingleFile { path, name: self.name.clone(), size: meta.len() })
+                let size = file.metadata().map_err(|e| unreadable(&path, &e))?.len();
+                Arc::new(SingleFile { file, name: self.name.clone(), size })
             }
         })
     }
@@ -106,14 +134,18 @@ impl Package {
                     let bytes = locator.get(at..at + 8)?.try_into().ok()?;
                     Some(u64::from_le_bytes(bytes))
                 };
-                Stretch::of(&path, word(0)?, Some(word(8)?))
+                self.of_this(Stretch::of(&path, word(0)?, Some(word(8)?)))
             }
-            Form::File => Stretch::of(&path, 0, None),
+            Form::File => self.of_this(Stretch::of(&path, 0, None)),
             Form::Directory => {
                 Stretch::of(&path.join(std::ffi::OsStr::from_bytes(locator)), 0, None)
             }
             Form::Zip => None,
         }
+    }
+
+    fn of_this(&self, stretch: Option<Stretch>) -> Option<Stretch> {
+        stretch.filter(|stretch| self.is_same(&stretch.file))
     }
 }
 
@@ -140,7 +172,7 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Error {
 
 /// A package of one file.
 struct SingleFile {
-    path: PathBuf,
+    file: File,
     name: String,
     size: u64,
 }
@@ -165,7 +197,7 @@ impl Members for SingleFile {
     }
 
     fn open<'a>(&'a self, _locator: &[u8]) -> io::Result<Box<dyn Read + 'a>> {
-        Ok(Box::new(File::open(&self.path)?))
+        Ok(Box::new(FromStart { file: &self.file, at: 0 }))
     }
 
     fn size(&self, _locator: &[u8]) -> io::Result<u64> {
@@ -174,6 +206,20 @@ impl Members for SingleFile {
 
     fn stored_bytes(&self) -> Option<u64> {
         Some(self.size)
+    }
+}
+
+/// Reads a file that others read at the same time.
+struct FromStart<'f> {
+    file: &'f File,
+    at: u64,
+}
+
+impl Read for FromStart<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
     }
 }
 

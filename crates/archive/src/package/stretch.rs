@@ -17,8 +17,8 @@ impl Stretch {
     /// `None` if it cannot be opened: whoever reads the member itself says why.
     pub fn of(path: &Path, at: u64, size: Option<u64>) -> Option<Stretch> {
         // A link in the place of a file is never followed.
-        const NO_FOLLOW: i32 = 0o400_000;
-        let file = OpenOptions::new().read(true).custom_flags(NO_FOLLOW).open(path).ok()?;
+        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(no_follow).open(path).ok()?;
         let size = match size {
             Some(size) => size,
             None => file.metadata().ok()?.len(),

@@ -1,6 +1,7 @@
 //! A compressed tar becomes a plain one in the work space: then its members are ranges of a file,
 //! like those of any other tar, and nothing is unpacked one by one.
 
+use super::Package;
 use super::unreadable;
 use crate::error::{Error, Result};
 use bagit::Serialization;
@@ -31,14 +32,14 @@ pub fn sniff(path: &Path) -> Result<Option<Serialization>> {
 
 /// Writes the plain tar to `to`, whole or not at all; how many bytes it has.
 pub fn unpack(
-    from: &Path,
+    package: &Package,
     serialization: Serialization,
     to: &Path,
     bounds: Bounds,
     mut go_on: impl FnMut(u64) -> bool,
 ) -> Result<u64> {
     let taken = Arc::new(AtomicU64::new(0));
-    let file = File::open(from).map_err(|e| unreadable(from, &e))?;
+    let (file, from) = (package.file()?, &package.path());
     let counted = Counted { inner: file, count: taken.clone() };
     let mut plain = decompress(counted, serialization).map_err(|e| unreadable(from, &e))?;
     let partial = to.with_extension("partial");

@@ -12,8 +12,6 @@ const PAGE: i64 = 1000;
 
 /// Writes the record of one object to `out`, in memory for a page of it.
 pub fn export<W: io::Write>(db: &Db, name: &str, format: Format, out: W) -> Result<W> {
-    let failed =
-        |e: io::Error| Error::permanent("io", format!("the record cannot be written: {e}"));
     let name = name.to_string();
     let (object, local_ids, versions, copies) = db
         .read_blocking(move |tx| {
@@ -32,14 +30,14 @@ pub fn export<W: io::Write>(db: &Db, name: &str, format: Format, out: W) -> Resu
         collection: Some(object.collection.clone()),
         title: object.title.clone(),
     };
-    let mut writer = Writer::new(format, &head, out).map_err(failed)?;
+    let mut writer = Writer::new(format, &head, out).map_err(Error::Output)?;
     for version in &versions {
         let version = Version {
             number: version.version,
             created_at: version.created_at,
             note: version.message.clone(),
         };
-        writer.version(&version).map_err(failed)?;
+        writer.version(&version).map_err(Error::Output)?;
     }
     let stores: Vec<(String, String)> =
         copies.iter().map(|c| (c.store.clone(), c.key.clone())).collect();
@@ -50,7 +48,7 @@ pub fn export<W: io::Write>(db: &Db, name: &str, format: Format, out: W) -> Resu
         let page: Vec<FileView> = db.read_blocking(move |tx| all_files(tx, id, &from.0, from.1))?;
         let Some(end) = page.last().map(|f| (f.path.clone(), f.since)) else { break };
         for file in &page {
-            writer.file(&record(file, last, &stores)).map_err(failed)?;
+            writer.file(&record(file, last, &stores)).map_err(Error::Output)?;
         }
         after = end;
     }
@@ -63,7 +61,7 @@ pub fn export<W: io::Write>(db: &Db, name: &str, format: Format, out: W) -> Resu
         let Some(end) = page.last().map(|e| (e.at, e.id.clone())) else { break };
         for event in page {
             agents.insert(event.agent.clone());
-            writer.event(&premis_event(event, &object.identifier)?).map_err(failed)?;
+            writer.event(&premis_event(event, &object.identifier)?).map_err(Error::Output)?;
         }
         after = end;
     }
@@ -81,9 +79,9 @@ pub fn export<W: io::Write>(db: &Db, name: &str, format: Format, out: W) -> Resu
             version: (!version.is_empty()).then(|| version.to_string()),
             note: None,
         };
-        writer.agent(&agent).map_err(failed)?;
+        writer.agent(&agent).map_err(Error::Output)?;
     }
-    writer.finish().map_err(failed)
+    writer.finish().map_err(Error::Output)
 }
 
 fn all_files(tx: &mut db::Tx<'_>, object: i64, path: &str, since: i64) -> Result<Vec<FileView>> {

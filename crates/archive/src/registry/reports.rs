@@ -2,7 +2,9 @@
 
 use crate::error::Result;
 use crate::ingest::Summary;
-use crate::report::{BatchReport, ChangeLine, FailureLine, FormatCount, Head, ObjectLine};
+use crate::report::{
+    BatchReport, ChangeLine, FailureLine, FormatCount, Head, ObjectLine, ReviewLine,
+};
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::{batch, report};
 use queue::{Catalog, Status};
@@ -55,27 +57,38 @@ pub fn failures_after(
     limit: i64,
 ) -> Result<Vec<FailureLine>> {
     const FAILURES: Statement = statement!("sql/report_failures");
-    let rows: Vec<(i64, String, String, String, String, bool)> =
+    let rows: Vec<(i64, String, String, String, String, bool, Option<String>)> =
         tx.query(&FAILURES, &db::params![batch, after, limit])?;
     Ok(rows
         .into_iter()
-        .map(|(job, subject, stage, code, message, recoverable)| FailureLine {
+        .map(|(job, subject, stage, code, message, recoverable, file)| FailureLine {
             job,
             subject,
             stage,
             code,
             message,
-            file: None,
+            file,
             class: if recoverable { "requeue after mending the cause" } else { "deposit again" }
                 .to_string(),
         })
         .collect())
 }
 
-/// One failed job: subject, stage, code, message.
-pub fn failure(tx: &mut Tx<'_>, job: i64) -> Result<Option<(String, String, String, String)>> {
+/// A failed job, for those who look after them; `None` if it has been mended meanwhile.
+pub fn review(tx: &mut Tx<'_>, job: i64) -> Result<Option<ReviewLine>> {
     const FAILURE: Statement = statement!("sql/report_failure");
-    Ok(tx.first(&FAILURE, &db::params![job])?)
+    let found: Option<(String, String, String, Option<String>, String, String, Micros)> =
+        tx.first(&FAILURE, &db::params![job])?;
+    Ok(found.map(|(pipeline, stage, subject, collection, code, message, at)| ReviewLine {
+        job,
+        pipeline,
+        stage,
+        subject,
+        collection,
+        code,
+        message,
+        at,
+    }))
 }
 
 /// Everything about a batch but its lists.
@@ -126,25 +139,27 @@ pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
 /// Formats of all files of the batch. Read page by page: a batch may have millions of objects.
 fn formats(tx: &mut Tx<'_>, batch: i64) -> Result<Vec<FormatCount>> {
     const SUMMARIES: Statement = statement!("sql/report_summaries");
-    let mut counts: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+    let mut counts: BTreeMap<String, FormatCount> = BTreeMap::new();
     let mut after = 0;
     loop {
         let page: Vec<(i64, String)> = tx.query(&SUMMARIES, &db::params![batch, after, 1000])?;
         let Some(last) = page.last().map(|r| r.0) else { break };
         for (_, text) in page {
-            let summary: Summary = serde_json::from_str(&text).unwrap_or_default();
+            let mut summary: Summary = serde_json::from_str(&text).unwrap_or_default();
             for (puid, (files, bytes)) in summary.formats {
-                let count = counts.entry(puid).or_default();
-                count.0 += files;
-                count.1 += bytes;
+                let name = summary.format_names.remove(&puid).unwrap_or_default();
+                let count = counts.entry(puid.clone()).or_insert_with(|| FormatCount {
+                    puid,
+                    name,
+                    ..FormatCount::default()
+                });
+                count.files += files;
+                count.bytes += bytes;
             }
         }
         after = last;
     }
-    Ok(counts
-        .into_iter()
-        .map(|(puid, (files, bytes))| FormatCount { name: String::new(), puid, files, bytes })
-        .collect())
+    Ok(counts.into_values().collect())
 }
 
 /// A report with its lists cut.

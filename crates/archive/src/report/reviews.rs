@@ -59,7 +59,7 @@ pub fn reviews_text(total: i64, lines: &[ReviewLine]) -> String {
         let why = format!("{}: {}", line.code, line.message);
         text.push_str(&format!("    {}\n", shortened(&why, LINE_BYTES_MAX)));
     }
-    text.push_str("\nAll of them: accession jobs list --review\n");
+    text.push_str("\nAll of them: accession jobs review\nOne of them, with its history: accession jobs show JOB\nTo try again when the cause is mended: accession jobs requeue JOB\n");
     text
 }
 
@@ -99,7 +99,9 @@ THE FIRST OF THEM
   job 3: box-3 of maps, ingest validating, 1970-01-01 00:00:00Z
     bag.b: what is wrong; what to do
 
-All of them: accession jobs list --review
+All of them: accession jobs review
+One of them, with its history: accession jobs show JOB
+To try again when the cause is mended: accession jobs requeue JOB
 ";
         assert_eq!(reviews_text(3, &lines), expected);
         assert_eq!(reviews_subject(1), "1 job needs review");

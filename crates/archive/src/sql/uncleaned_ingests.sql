@@ -1,6 +1,6 @@
 -- Jobs that will not go on by themselves; 3 failed, 4 succeeded, 5 cancelled.
 select i.job, o.identifier, j.status, coalesce(j.ended_at, f.failed_at), o.lock,
-       (select count(*) from space_reservations r where r.job = i.job)
+       (select count(*) from space_reservations r where r.job = i.job), i.collection
 from ingests i
 join jobs j on j.id = i.job
 left join failures f on f.job = i.job

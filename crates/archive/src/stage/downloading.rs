@@ -25,8 +25,10 @@ const AT_ONCE: usize = 8;
 pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let fetched = match (run.item.kind, &run.item.source) {
         (Kind::ObjectManifest, _) => Some(files(&run).await?),
-        (kind, Source::Url(url)) => Some(match run.site.fetcher.local_path(url)? {
-            Some(path) => package_at(&path, kind, &run.item.name)?,
+        (kind, Source::Url(url)) => Some(match run.site.fetcher.local_file(url)? {
+            Some(local) => {
+                package_at(&local.path, kind, &run.item.name)?.that_is(&local.fingerprint)?
+            }
             None => package(&run, url).await?,
         }),
         (_, Source::Path(_)) => None,
@@ -44,7 +46,8 @@ async fn package(run: &Run<'_>, url: &str) -> Result<Package> {
     let path = run.make_directory()?.join("package");
     let expect = Expect { size: run.item.size };
     let mut sink = Hashing { claimed: run.item.claimed.clone(), hasher: None };
-    run.site.fetcher.download(url, &path, &expect, &mut sink, &|_| ()).await?;
+    let fetched = run.site.fetcher.download(url, &path, &expect, &mut sink, &|_| ()).await;
+    fetched.map_err(|error| error.about(&run.item.name))?;
     if let Some(claimed) = &run.item.claimed {
         let mut problems = Problems::default();
         compare_claimed(&run.item.name, claimed, &sink.finish(claimed), &mut problems);
@@ -175,7 +178,8 @@ async fn fetch(
     let mut sink = Reading { seen: Seen::new(&how), how: &how };
     let path = place(directory, &file);
     let expect = Expect { size: wanted.size };
-    run.site.fetcher.download(&wanted.url, &path, &expect, &mut sink, &|_| ()).await?;
+    let fetched = run.site.fetcher.download(&wanted.url, &path, &expect, &mut sink, &|_| ()).await;
+    fetched.map_err(|error| error.about(&file.path))?;
     let mut object = crate::package::stretch::Stretch::of(&path, 0, None);
     let object = object.as_mut().map(|o| o as &mut dyn pronom::Source);
     let (size, digests, format) = sink.seen.finish(&file.path, object);

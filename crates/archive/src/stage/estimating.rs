@@ -39,10 +39,11 @@ pub struct Wanted {
 pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let needed = match (run.item.kind, &run.item.source) {
         (Kind::ObjectManifest, _) => manifest(&run).await?,
-        (_, Source::Url(url)) => match run.site.fetcher.local_path(url)? {
-            Some(path) => in_place(&run.item, path)?,
+        (_, Source::Url(url)) => match run.site.fetcher.local_file(url)? {
+            Some(local) => in_place(&run.item, local.path)?,
             None => {
-                let head = run.site.fetcher.head(url).await?;
+                let head = run.site.fetcher.head(url).await;
+                let head = head.map_err(|error| error.about(&run.item.name))?;
                 grown(&run.item, head.size.and_then(|size| i64::try_from(size).ok()))
             }
         },
@@ -74,7 +75,8 @@ fn in_place(item: &Item, path: PathBuf) -> Result<Option<i64>> {
                 path.display(),
                 item.kind
             ),
-        ));
+        )
+        .about(&item.name));
     }
     if item.kind != Kind::Container {
         return Ok(Some(0));
@@ -123,7 +125,7 @@ async fn manifest(run: &Run<'_>) -> Result<Option<i64>> {
                     compare_size(&name, &path, &wanted, head.size, &mut problems);
                     files.push(job_file(number, path, size, &wanted));
                 }
-                Err(error) if error.is_transient() => return Err(error),
+                Err(error) if error.is_transient() => return Err(error.about(path)),
                 Err(error) => {
                     let place = format!("{name} line {}", wanted.line);
                     problems.error(

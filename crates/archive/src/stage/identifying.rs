@@ -4,6 +4,7 @@
 use super::Run;
 use crate::error::{Error, Result};
 use crate::event::{self, Event};
+use crate::format::Format;
 use crate::ingest;
 use crate::premis::EventType;
 use db::{Statement, Tx, statement};
@@ -12,12 +13,20 @@ use queue::Outcome;
 pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let id = run.id();
     let formats = run.site.db.read(move |tx| count_formats(tx, id)).await?;
-    let known: i64 = formats.iter().filter(|(p, ..)| p.is_some()).map(|(_, files, _)| files).sum();
-    let all: i64 = formats.iter().map(|(_, files, _)| files).sum();
-    run.ingest.summary.formats = formats
-        .into_iter()
-        .map(|(puid, files, bytes)| (puid.unwrap_or_else(|| "unknown".into()), (files, bytes)))
-        .collect();
+    let (mut known, mut all) = (0, 0);
+    let summary = &mut run.ingest.summary;
+    for (puid, files, bytes, format) in formats {
+        all += files;
+        let Some(puid) = puid else {
+            summary.formats.insert("unknown".to_string(), (files, bytes));
+            continue;
+        };
+        known += files;
+        if let Some(name) = format.as_deref().and_then(name) {
+            summary.format_names.insert(puid.clone(), name);
+        }
+        summary.formats.insert(puid, (files, bytes));
+    }
     let ingest = run.ingest.clone();
     let here = run.site.installation.clone();
     let signatures = run.site.identifier.set().origin().name.clone();
@@ -31,7 +40,16 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     Ok(Outcome::success())
 }
 
-fn count_formats(tx: &mut Tx<'_>, job: i64) -> Result<Vec<(Option<String>, i64, i64)>, Error> {
+/// Name and version of a format.
+fn name(format: &str) -> Option<String> {
+    let format: Format = serde_json::from_str(format).ok()?;
+    let name = format!("{} {}", format.name, format.version).trim().to_string();
+    (!name.is_empty()).then_some(name)
+}
+
+type Counted = (Option<String>, i64, i64, Option<String>);
+
+fn count_formats(tx: &mut Tx<'_>, job: i64) -> Result<Vec<Counted>, Error> {
     const COUNT: Statement = statement!("sql/count_formats");
     Ok(tx.query(&COUNT, &db::params![job])?)
 }

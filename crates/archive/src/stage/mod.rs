@@ -5,6 +5,7 @@ pub mod cleaning;
 pub mod downloading;
 pub mod estimating;
 pub mod identifying;
+mod mark;
 pub mod notifying;
 pub mod provisioning;
 pub mod recording;
@@ -153,6 +154,7 @@ impl Work for Stage {
                 _ => Outcome::Interrupted("the worker stopped".to_string()),
             },
             Err(error) => {
+                ingest::note_failed_file(job, context, &error);
                 tracing::info!(job = job.lease.job, stage = self.name, code = error.code(), %error);
                 error.into()
             }

@@ -9,8 +9,7 @@ pub async fn run(run: Run<'_>) -> Result<Outcome> {
     if run.profile.callback.is_some() {
         let (job, ingest) = (run.id(), run.ingest.clone());
         run.context.record(move |tx| {
-            messages::add_callback(tx, job, &ingest, "succeeded", None)
-                .map_err(super::recording::into_queue)
+            messages::add_callback(tx, job, &ingest).map_err(super::recording::into_queue)
         });
     }
     Ok(match run.ingest.unchanged {

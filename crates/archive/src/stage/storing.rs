@@ -1,6 +1,7 @@
 //! Writes the new version's content to every required store. Unchanged content is referenced, not
 //! stored again; nothing is visible yet.
 
+use super::mark::Mark;
 use super::resolving::update_of;
 use super::validating::blocking;
 use super::{Run, failpoint};
@@ -39,7 +40,8 @@ pub async fn run(run: Run<'_>) -> Result<Outcome> {
     try_join_all(names.iter().map(|name| async {
         let place = run.site.stores.get(name).await?;
         let done = marks.get(name).and_then(|mark| mark.parse::<i64>().ok());
-        store(&run, &place, &package, &members, done).await
+        let mut large = Mark::of(&marks, [name, "large"].join(" "));
+        store(&run, &place, &package, &members, done, &mut large).await
     }))
     .await?;
     failpoint("storing.end");
@@ -104,13 +106,15 @@ pub fn submitter(run: &Run<'_>) -> String {
 }
 
 /// Stores what is not stored yet. `done` is the last file that an earlier run of this job has
-/// stored for certain; `None` if it never began, so that whatever lies there is not ours.
+/// stored for certain; `None` if it never began, so that whatever lies there is not ours. `large`
+/// says the same of large files alone, which may have come further.
 async fn store(
     run: &Run<'_>,
     place: &Place,
     package: &Package,
     members: &Arc<dyn Members>,
     done: Option<i64>,
+    large: &mut Mark,
 ) -> Result<()> {
     let leftovers = if done.is_some() { Leftovers::Adopt } else { Leftovers::Discard };
     let draft = begin(run, place, leftovers).await?;
@@ -130,14 +134,14 @@ async fn store(
             if draft.reference(&file.path, sha512).map_err(failed)? {
                 continue;
             }
-            let there = file.number <= done
-                && draft.adopt(&file.path, sha512, size).await.map_err(failed)?;
+            let was_put = file.number <= done || (is_large(&file) && large.covers(file.number));
+            let there = was_put && draft.adopt(&file.path, sha512, size).await.map_err(failed)?;
             if !there {
                 fresh.push(file);
             }
         }
         let wrote = !fresh.is_empty();
-        put(run, place, package, members, &draft, fresh).await?;
+        put(run, place, package, members, &draft, fresh, Some(&mut *large)).await?;
         if wrote && last > done {
             run.context.checkpoint(place.name.clone(), last.to_string()).await?;
             failpoint("storing.portion");
@@ -153,7 +157,12 @@ pub(super) fn digest(file: &JobFile) -> Result<&str> {
             "not_read",
             format!("{} was never read; requeue the job from validating", file.path),
         )
+        .about(&file.path)
     })
+}
+
+fn is_large(file: &JobFile) -> bool {
+    file.size.unwrap_or(0) > SMALL_BYTES
 }
 
 /// Puts files: small ones together, large ones as streams.
@@ -164,9 +173,9 @@ pub(super) async fn put(
     members: &Arc<dyn Members>,
     draft: &Draft,
     files: Vec<JobFile>,
+    mut mark: Option<&mut Mark>,
 ) -> Result<()> {
-    let (small, large): (Vec<JobFile>, Vec<JobFile>) =
-        files.into_iter().partition(|f| f.size.unwrap_or(0) <= SMALL_BYTES);
+    let (large, small): (Vec<JobFile>, Vec<JobFile>) = files.into_iter().partition(is_large);
     let mut small = small.into_iter().peekable();
     while small.peek().is_some() {
         let mut batch = Vec::new();
@@ -181,6 +190,9 @@ pub(super) async fn put(
     for file in large {
         put_stream(run, place, package, members, draft, &file).await?;
         failpoint("storing.file");
+        if let Some(mark) = &mut mark {
+            mark.pass(run, file.number).await?;
+        }
     }
     Ok(())
 }
@@ -306,6 +318,7 @@ fn unreadable(path: &str, error: &std::io::Error) -> Error {
         "package_unreadable",
         format!("{path} cannot be read from the package any more: {error}"),
     )
+    .about(path)
 }
 
 /// What is stored must be what was validated.
@@ -319,5 +332,6 @@ fn check(file: &JobFile, found: &str) -> Result<()> {
             "{} is not what it was when it was validated; deposit the package again when it is complete",
             file.path
         ),
-    ))
+    )
+    .about(&file.path))
 }

@@ -121,7 +121,7 @@ async fn plain(run: &Run<'_>, original: &Package) -> Result<Package> {
     let (flag, into, original) = (stop.flag.clone(), to.clone(), original.clone());
     blocking(move || {
         if !into.exists() {
-            unpack(&path, serialization, &into, bounds, |_| !flag.load(Ordering::Relaxed))?;
+            unpack(&original, serialization, &into, bounds, |_| !flag.load(Ordering::Relaxed))?;
         }
         let plain = Package::at(Form::Tar, &into, &original.name)?;
         Ok(Package { deposited: original.fingerprint, ..plain })

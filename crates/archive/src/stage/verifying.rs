@@ -2,6 +2,7 @@
 //! vouches for the bytes, else by reading it back. Then the version's record and inventory are
 //! written; it still waits to be sealed.
 
+use super::mark::Mark;
 use super::storing::{begin, digest, package, put};
 use super::{Run, failpoint};
 use crate::error::{Error, Result};
@@ -71,6 +72,7 @@ async fn verify(
     let failed = |e| store_error(&place.name, e);
     let marks = run.context.checkpoints().await?;
     let done = marks.get(&place.name).and_then(|m| m.parse::<i64>().ok()).unwrap_or(0);
+    let mut one_by_one = Mark::of(&marks, format!("{} one by one", place.name));
     let (mut after, mut new, job) = (0, 0, run.id());
     let by_reading = !place.root.store().capabilities().digests;
     loop {
@@ -92,8 +94,8 @@ async fn verify(
                 continue;
             }
             match draft.take_up(&file.path, sha512, size).await.map_err(failed)? {
-                Some(put) if file.number > done => taken.push((file, draft.key(&put))),
-                Some(_) => {}
+                Some(_) if file.number <= done || one_by_one.covers(file.number) => {}
+                Some(put) => taken.push((file, draft.key(&put))),
                 None => missing.push(file),
             }
         }
@@ -101,7 +103,9 @@ async fn verify(
         // What a store has lost since it was stored is put again, and looked at by the next run.
         if !missing.is_empty() {
             let lost = missing.len();
-            put(run, place, package, members, draft, missing).await?;
+            run.context.checkpoint(place.name.clone(), "0").await?;
+            one_by_one.forget(run).await?;
+            put(run, place, package, members, draft, missing, None).await?;
             return Err(Error::transient(
                 "store_lost_files",
                 format!(
@@ -110,7 +114,7 @@ async fn verify(
                 ),
             ));
         }
-        compare(place, taken).await?;
+        compare(run, place, taken, &mut one_by_one).await?;
         if last > done {
             run.context.checkpoint(place.name.clone(), last.to_string()).await?;
             failpoint("verifying.portion");
@@ -162,12 +166,18 @@ async fn look_at_portion(place: &Place, files: Vec<(JobFile, String)>) -> Result
     .await
 }
 
-async fn compare(place: &Place, files: Vec<(JobFile, String)>) -> Result<()> {
+/// Looks at files one by one, in their order.
+async fn compare(
+    run: &Run<'_>,
+    place: &Place,
+    files: Vec<(JobFile, String)>,
+    mark: &mut Mark,
+) -> Result<()> {
     let mut looks = stream::iter(files)
-        .map(|(file, key)| async move { look(place, &file, &key).await })
-        .buffer_unordered(AT_ONCE);
+        .map(|(file, key)| async move { look(place, &file, &key).await.map(|()| file.number) })
+        .buffered(AT_ONCE);
     while let Some(done) = looks.next().await {
-        done?;
+        mark.pass(run, done?).await?;
     }
     Ok(())
 }
@@ -210,6 +220,7 @@ fn differs(place: &Place, file: &JobFile) -> Error {
         ),
     )
     .at(place.target())
+    .about(&file.path)
 }
 
 /// What happened so far becomes part of the version's record.

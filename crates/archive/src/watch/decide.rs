@@ -33,6 +33,8 @@ pub enum State {
     /// Deposited, and its depositor was told that it failed, or that it is done.
     ToldFailed,
     Told,
+    /// Deposited, and no longer there; its depositor was not told yet what became of it.
+    Left,
 }
 
 impl State {
@@ -42,11 +44,12 @@ impl State {
             State::Taken => "taken",
             State::ToldFailed => "told failed",
             State::Told => "told",
+            State::Left => "left",
         }
     }
 
     pub fn parse(text: &str) -> State {
-        let all = [State::Taken, State::ToldFailed, State::Told];
+        let all = [State::Taken, State::ToldFailed, State::Told, State::Left];
         all.into_iter().find(|state| state.as_str() == text).unwrap_or(State::Moving)
     }
 }
@@ -74,8 +77,10 @@ pub fn decide<'a>(
     now: Micros,
     still: Micros,
 ) -> Vec<(&'a str, Decision)> {
-    let gone = known.keys().filter(|name| !present.contains_key(*name));
-    let gone = gone.map(|name| (name.as_str(), Decision::Gone));
+    let is_gone = |(name, before): &(&String, &Sighting)| {
+        before.state != State::Left && !present.contains_key(*name)
+    };
+    let gone = known.iter().filter(is_gone).map(|(name, _)| (name.as_str(), Decision::Gone));
     let there = present.iter().map(|(name, package)| {
         let decision = match known.get(name) {
             None => Decision::New,
@@ -97,6 +102,8 @@ fn of_known(before: &Sighting, package: &Present, now: Micros, still: Micros) ->
             Decision::Ready
         }
         (State::Moving, _) => Decision::Moving,
+        // It was gone, and is there again.
+        (State::Left, _) => Decision::New,
     }
 }
 

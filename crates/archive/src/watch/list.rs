@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
-use store::{Kind, Store};
+use store::{Entry, Kind, Store};
 
 /// Directories deeper than this are a mistake.
 const DEPTH_MAX: usize = 100;
@@ -40,6 +40,8 @@ pub struct Found {
 struct Draft {
     collection: String,
     directory: bool,
+    /// In a bucket a key and what lies below it can both be there.
+    both: bool,
     bytes: u64,
     files: u64,
     unfinished: bool,
@@ -48,7 +50,8 @@ struct Draft {
 
 impl Draft {
     fn new(collection: String, directory: bool) -> Draft {
-        Draft { collection, directory, bytes: 0, files: 0, unfinished: false, hash: Sha256::new() }
+        let hash = Sha256::new();
+        Draft { collection, directory, both: false, bytes: 0, files: 0, unfinished: false, hash }
     }
 
     fn add(&mut self, path: &str, size: u64, modified: &str) {
@@ -194,15 +197,45 @@ pub async fn bucket(watch: &WatchSection, store: Arc<dyn Store>) -> Result<Listi
         let Some(placed) = place(watch, &parts) else { continue };
         let (name, below) = parts.split_at(placed.depth.min(parts.len()));
         let directory = !below.is_empty();
-        let since = entry.modified.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
         let draft = drafts
             .entry(name.join("/"))
             .or_insert_with(|| Draft::new(placed.collection, directory));
-        draft.directory |= directory;
-        draft.add(&below.join("/"), entry.size, &format!("{:?}", since.map(|s| s.as_micros())));
+        draft.both |= draft.directory != directory;
+        draft.add(&below.join("/"), entry.size, &key_time(&entry));
     }
-    let packages = drafts.into_iter().map(|(name, draft)| (name, draft.finish())).collect();
-    Ok(Listing { packages, strays: Vec::new() })
+    let mut listing = Listing::default();
+    for (name, draft) in drafts {
+        match draft.both {
+            true => listing.strays.push(format!(
+                "{name}: there is a file of this name and files below it; rename the file"
+            )),
+            false => drop(listing.packages.insert(name, draft.finish())),
+        }
+    }
+    Ok(listing)
+}
+
+fn key_time(entry: &Entry) -> String {
+    let since = entry.modified.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+    format!("{:?}", since.map(|s| s.as_micros()))
+}
+
+/// A directory of a receiving bucket as it is put together while it is read.
+pub(super) struct Reread(Draft);
+
+impl Reread {
+    pub fn new() -> Reread {
+        Reread(Draft::new(String::new(), true))
+    }
+
+    /// Takes the next key of the listing, which is `below` the package's.
+    pub fn add(&mut self, entry: &Entry, below: &str) {
+        self.0.add(below, entry.size, &key_time(entry));
+    }
+
+    pub fn fingerprint(self) -> String {
+        self.0.finish().present.fingerprint
+    }
 }
 
 #[cfg(test)]

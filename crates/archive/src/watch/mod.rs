@@ -57,7 +57,7 @@ pub async fn look(watch: &WatchSection) -> Result<Listing> {
 /// stay ready until they are taken.
 pub fn step(tx: &mut Tx<'_>, watch: &WatchSection, listing: &Listing) -> Result<Vec<Ready>> {
     const PUT: Statement = statement!("sql/put_sighting");
-    const FORGET: Statement = statement!("sql/forget_sighting");
+    const LEAVE: Statement = statement!("sql/leave_sighting");
     let now = tx.now();
     let known = known(tx, &watch.path)?;
     let still =
@@ -68,10 +68,16 @@ pub fn step(tx: &mut Tx<'_>, watch: &WatchSection, listing: &Listing) -> Result<
     let mut ready = Vec::new();
     for (name, decision) in decide(&known, &present, now, still) {
         match (decision, packages.get(name), known.get(name)) {
-            (Decision::Gone, _, Some(before)) => {
-                tx.execute(&FORGET, &db::params![&watch.path, name, &before.fingerprint])?;
+            (Decision::Gone, _, Some(before)) if before.state == State::Taken => {
+                let (fingerprint, left) = (&before.fingerprint, State::Left.as_str());
+                tx.execute(&LEAVE, &db::params![&watch.path, name, fingerprint, left])?;
             }
-            (Decision::New | Decision::Moving | Decision::Changed, Some(found), _) => {
+            (Decision::Gone, _, Some(before)) => forget(tx, watch, name, before)?,
+            (Decision::New | Decision::Moving | Decision::Changed, Some(found), before) => {
+                if let (Decision::New, Some(before)) = (decision, before) {
+                    // What it was deposited as before does not count any more.
+                    forget(tx, watch, name, before)?;
+                }
                 let fingerprint = &found.present.fingerprint;
                 tx.execute(
                     &PUT,
@@ -85,6 +91,12 @@ pub fn step(tx: &mut Tx<'_>, watch: &WatchSection, listing: &Listing) -> Result<
         }
     }
     Ok(ready)
+}
+
+fn forget(tx: &mut Tx<'_>, watch: &WatchSection, name: &str, before: &Sighting) -> Result<()> {
+    const FORGET: Statement = statement!("sql/forget_sighting");
+    tx.execute(&FORGET, &db::params![&watch.path, name, &before.fingerprint])?;
+    Ok(())
 }
 
 fn as_ready(name: &str, found: &Found, previous_batch: Option<i64>) -> Ready {

@@ -6,7 +6,7 @@ use crate::config::WatchSection;
 use crate::deposit::{self, NewDeposit, Options, Receipt, kind, payload};
 use crate::item::Source;
 use crate::{Error, Result};
-use db::{Db, Statement, Tx, statement};
+use db::{Db, Micros, Statement, Tx, statement};
 use queue::rules::batch;
 use queue::{BatchState, Catalog};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ pub struct Poller {
     pub payloads: PathBuf,
     /// Where packages of buckets are put while they are ingested.
     pub received: PathBuf,
+    /// How long those are kept whose ingest failed.
+    pub failed_retention_micros: Micros,
 }
 
 /// Why a package that is ready is not deposited now.
@@ -61,19 +63,37 @@ impl Poller {
         }
         results::tell(&self.db, watch).await?;
         if watch.path.starts_with("s3://") {
-            received::sweep(&self.db, watch, &self.received).await?;
+            received::sweep(&self.db, &self.received, self.failed_retention_micros).await?;
         }
         Ok(receipts)
     }
 
     async fn deposit(&self, watch: &WatchSection, package: &Ready) -> Result<Receipt, Not> {
-        let path = match watch.path.starts_with("s3://") {
-            true => received::fetch(watch, package, &self.received).await?,
-            false => root(watch).join(&package.name),
+        let ready = package.clone();
+        if !self.db.read(move |tx| is_next(tx, &ready)).await? {
+            return Err(Not::Yet);
+        }
+        let received = match watch.path.starts_with("s3://") {
+            true => Some(received::fetch(watch, package, &self.received).await?.ok_or(Not::Yet)?),
+            false => None,
+        };
+        let path = match &received {
+            Some(received) => received.path.clone(),
+            None => root(watch).join(&package.name),
         };
         let deposit = self.new_deposit(watch, package, &path)?;
         let (it, ready) = (watch.clone(), package.clone());
-        let accepted = self.db.write(move |tx| accept(tx, &it, &ready, &deposit)).await;
+        let place = received.as_ref().map(|received| received.place.clone());
+        let accepted = self
+            .db
+            .write(move |tx| {
+                let accepted = accept(tx, &it, &ready, &deposit)?;
+                if let (Some((receipt, _)), Some(place)) = (&accepted, &place) {
+                    received::keep(tx, place, receipt.batch)?;
+                }
+                Ok(accepted)
+            })
+            .await;
         let (receipt, beside) = match accepted {
             Ok(Some(accepted)) => accepted,
             Ok(None) => return Err(Not::Yet),
@@ -121,21 +141,32 @@ fn root(watch: &WatchSection) -> &Path {
 /// Undoes a deposit whose package another process took first.
 const TAKEN: &str = "watch_taken";
 
-/// Accepts a deposit and takes its package, or neither. `None` while the last version of the same
-/// package is still on its way: until that has ended nobody knows which object it is. Says also
-/// whether a receipt is wanted beside it.
+/// Whether it can be deposited now: not while the last version of the same package is still on its
+/// way, because until that has ended nobody knows which object it is.
+fn is_next(tx: &mut Tx<'_>, package: &Ready) -> Result<bool> {
+    collection::profile(tx, &package.collection)?;
+    Ok(match package.previous_batch {
+        Some(previous) => matches!(
+            batch::load(tx, previous)?.state,
+            BatchState::Completed | BatchState::Failed | BatchState::Deleted
+        ),
+        None => true,
+    })
+}
+
+/// Accepts a deposit and takes its package, or neither. `None` if it cannot be deposited now. Says
+/// also whether a receipt is wanted beside it.
 fn accept(
     tx: &mut Tx<'_>,
     watch: &WatchSection,
     package: &Ready,
     new: &NewDeposit,
 ) -> Result<Option<(Receipt, bool)>> {
+    if !is_next(tx, package)? {
+        return Ok(None);
+    }
     let mut new = new.clone();
     if let Some(previous) = package.previous_batch {
-        match batch::load(tx, previous)?.state {
-            BatchState::Completed | BatchState::Failed | BatchState::Deleted => {}
-            _ => return Ok(None),
-        }
         new.options.identifier = object_of(tx, previous)?;
     }
     let profile = collection::find(tx, &new.collection)?;

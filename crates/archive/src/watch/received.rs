@@ -1,67 +1,136 @@
-//! Packages of buckets, while they are ingested: a directory of the work space for each, named by
-//! its fingerprint.
+//! Packages of buckets, while they are ingested: a directory of the work space for each.
+//!
+//! Whoever fetches a package holds a lock on its directory until the deposit is accepted, so that
+//! processes that watch the same bucket never write the same file, and nothing is swept meanwhile.
 
 use super::Ready;
-use super::decide::State;
+use super::list::Reread;
 use crate::config::WatchSection;
 use crate::fetch::of_disk;
 use crate::{Error, Result};
-use db::Db;
+use db::{Db, Micros, Statement, Tx, statement};
 use futures_util::TryStreamExt;
 use queue::BatchState;
 use queue::rules::batch;
-use std::collections::BTreeSet;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{Kind, Store};
 use tokio::io::AsyncWriteExt;
 
-/// Brings a package here. What is there whole is not fetched again.
+const LOCK: &str = ".lock";
+
+/// A package that is here, whole.
+pub(super) struct Received {
+    pub path: PathBuf,
+    /// The name of its directory.
+    pub place: String,
+    /// Held until the deposit is accepted.
+    _lock: File,
+}
+
+/// The directory of a package as it looks now. Two packages may look the same but for their names.
+fn place_of(watch: &WatchSection, package: &Ready) -> String {
+    let mut hash = Sha256::new();
+    for part in [&watch.path, &package.name, &package.fingerprint] {
+        hash.update(format!("{}:{part}", part.len()));
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Takes the directory for this process; `None` if another has it.
+fn lock(directory: &Path) -> Result<Option<File>> {
+    let path = directory.join(LOCK);
+    let wrong = |e: std::io::Error| of_disk(&path, &e);
+    std::fs::create_dir_all(directory).map_err(wrong)?;
+    let file = File::create(&path).map_err(wrong)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(wrong(error)),
+    }
+    // Between opening and locking it may have been swept: then this is a lock on nothing.
+    let (held, there) = (file.metadata().map_err(wrong)?, std::fs::metadata(&path));
+    Ok(there.is_ok_and(|there| there.ino() == held.ino()).then_some(file))
+}
+
+/// Brings a package here. What is there whole is not fetched again. `None` if another process has
+/// it, or if it changed while it was fetched: then it is not still.
 pub(super) async fn fetch(
     watch: &WatchSection,
     package: &Ready,
     received: &Path,
-) -> Result<PathBuf> {
-    let failed = |error: store::Error| {
-        Error::transient(
-            "watch_unreadable",
-            format!("{} in {} cannot be read: {error}", package.name, watch.path),
-        )
-        .at(format!("watch {}", watch.path))
-    };
-    let place = received.join(&package.fingerprint);
-    let whole = place.join(package.name.rsplit('/').next().unwrap_or(&package.name));
-    if whole.exists() {
-        return Ok(whole);
-    }
-    let store: Arc<dyn Store> = store::open(&watch.path).await.map_err(failed)?;
-    let partial = place.join(".partial");
-    tokio::fs::create_dir_all(&partial).await.map_err(|e| of_disk(&partial, &e))?;
-    let target = partial.join("package");
-    if !package.directory {
-        copy(store.as_ref(), &package.name, &target, failed).await?;
-    } else {
-        let mut keys = store::list_all(store.clone(), &package.name, true);
-        while let Some(entry) = keys.try_next().await.map_err(failed)? {
-            if entry.kind != Kind::File {
-                continue;
-            }
-            let below = entry.key.strip_prefix(&format!("{}/", package.name));
-            let Some(below) = below.filter(|below| is_inside(below)) else {
-                return Err(Error::permanent(
-                    "watch_name",
-                    format!(
-                        "`{}` in {} cannot be a path of a package; rename it",
-                        entry.key, watch.path
-                    ),
-                ));
-            };
-            copy(store.as_ref(), &entry.key, &target.join(below), failed).await?;
+) -> Result<Option<Received>> {
+    let place = place_of(watch, package);
+    let directory = received.join(&place);
+    let Some(lock) = lock(&directory)? else { return Ok(None) };
+    let whole = directory.join(package.name.rsplit('/').next().unwrap_or(&package.name));
+    if !whole.exists() {
+        let partial = directory.join(".partial");
+        remove(&partial).await.map_err(|e| of_disk(&partial, &e))?;
+        let target = partial.join("package");
+        if !copy_package(watch, package, &target).await? {
+            return Ok(None);
+        }
+        // Only what is whole has the package's name; and a deposit is only of what stays.
+        tokio::fs::rename(&target, &whole).await.map_err(|e| of_disk(&whole, &e))?;
+        for directory in [directory.as_path(), received] {
+            sync(directory).await?;
         }
     }
-    // Only what is whole has the package's name.
-    tokio::fs::rename(&target, &whole).await.map_err(|e| of_disk(&whole, &e))?;
-    Ok(whole)
+    Ok(Some(Received { path: whole, place, _lock: lock }))
+}
+
+async fn sync(directory: &Path) -> Result<()> {
+    let opened = tokio::fs::File::open(directory).await;
+    let opened = opened.map_err(|e| of_disk(directory, &e))?;
+    opened.sync_all().await.map_err(|e| of_disk(directory, &e))
+}
+
+/// Copies a package; false if it is not what was still any more.
+async fn copy_package(watch: &WatchSection, package: &Ready, target: &Path) -> Result<bool> {
+    let failed = |error: store::Error| {
+        let (name, bucket) = (&package.name, &watch.path);
+        let message = format!("{name} in {bucket} cannot be read: {error}");
+        Error::transient("watch_unreadable", message).at(format!("watch {bucket}"))
+    };
+    let store: Arc<dyn Store> = store::open(&watch.path).await.map_err(failed)?;
+    if !package.directory {
+        // A key is replaced in one step, so what is read is whole, if perhaps newer.
+        return Ok(copy(store.as_ref(), &package.name, target, failed).await? == package.bytes);
+    }
+    let mut keys = store::list_all(store.clone(), &package.name, true);
+    while let Some(entry) = keys.try_next().await.map_err(failed)? {
+        if entry.kind != Kind::File {
+            continue;
+        }
+        let Some(below) = below(package, &entry.key).filter(|below| is_inside(below)) else {
+            return Err(Error::permanent(
+                "watch_name",
+                format!(
+                    "`{}` in {} cannot be a path of a package; rename it",
+                    entry.key, watch.path
+                ),
+            ));
+        };
+        copy(store.as_ref(), &entry.key, &target.join(below), failed).await?;
+    }
+    // Many keys are not replaced in one step: some may be of before a change, and some of after.
+    let mut again = Reread::new();
+    let mut keys = store::list_all(store, &package.name, true);
+    while let Some(entry) = keys.try_next().await.map_err(failed)? {
+        if entry.kind == Kind::File {
+            again.add(&entry, below(package, &entry.key).unwrap_or_default());
+        }
+    }
+    Ok(again.fingerprint() == package.fingerprint)
+}
+
+fn below<'k>(package: &Ready, key: &'k str) -> Option<&'k str> {
+    key.strip_prefix(&package.name)?.strip_prefix('/')
 }
 
 /// Keys may have any parts; those of paths may not lead elsewhere.
@@ -69,50 +138,92 @@ fn is_inside(key: &str) -> bool {
     key.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.contains('\0'))
 }
 
+/// Copies one key; how many bytes it was.
 async fn copy(
     store: &dyn Store,
     key: &str,
     path: &Path,
     failed: impl Fn(store::Error) -> Error,
-) -> Result<()> {
+) -> Result<u64> {
     if let Some(parent) = path.parent() {
         tokio::fs::create_dir_all(parent).await.map_err(|e| of_disk(parent, &e))?;
     }
     let mut file = tokio::fs::File::create(path).await.map_err(|e| of_disk(path, &e))?;
     let mut body = store.get(key, None).await.map_err(&failed)?.body;
+    let mut bytes = 0;
     while let Some(chunk) = body.try_next().await.map_err(&failed)? {
         file.write_all(&chunk).await.map_err(|e| of_disk(path, &e))?;
+        bytes += chunk.len() as u64;
     }
-    file.sync_all().await.map_err(|e| of_disk(path, &e))
+    file.sync_all().await.map_err(|e| of_disk(path, &e))?;
+    Ok(bytes)
 }
 
-/// Removes what belongs to deposits that are done. What failed stays, so that it can be requeued,
-/// until its batch is deleted.
-pub(super) async fn sweep(db: &Db, watch: &WatchSection, received: &Path) -> Result<()> {
-    let path = watch.path.clone();
-    let done: BTreeSet<String> = db
-        .read(move |tx| -> Result<BTreeSet<String>> {
-            let mut done = BTreeSet::new();
-            for sighting in super::known(tx, &path)?.into_values() {
-                let (Some(id), true) = (sighting.batch, sighting.state != State::Moving) else {
-                    continue;
-                };
-                if matches!(batch::load(tx, id)?.state, BatchState::Completed | BatchState::Deleted)
-                {
-                    done.insert(sighting.fingerprint);
-                }
-            }
-            Ok(done)
-        })
-        .await?;
-    for fingerprint in done {
-        let place = received.join(fingerprint);
-        match tokio::fs::remove_dir_all(&place).await {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!("{} cannot be removed: {error}", place.display());
-            }
-            _ => {}
+/// Remembers what a directory is kept for, in the transaction of the deposit.
+pub(super) fn keep(tx: &mut Tx<'_>, place: &str, batch: i64) -> Result<()> {
+    const PUT: Statement = statement!("sql/put_received");
+    tx.execute(&PUT, &db::params![place, batch])?;
+    Ok(())
+}
+
+fn kept(tx: &mut Tx<'_>) -> Result<BTreeMap<String, i64>> {
+    const LIST: Statement = statement!("sql/list_received");
+    Ok(tx.query::<(String, i64)>(&LIST, &[])?.into_iter().collect())
+}
+
+/// Those that nobody needs any more: deposits that are done. What failed stays for a while, so
+/// that it can be requeued.
+fn unneeded(tx: &mut Tx<'_>, retention: Micros) -> Result<Vec<(String, i64)>> {
+    let mut unneeded = Vec::new();
+    for (place, id) in kept(tx)? {
+        let batch = batch::load(tx, id)?;
+        let is_over = match batch.state {
+            BatchState::Completed | BatchState::Deleted => true,
+            BatchState::Failed => batch.updated_at.saturating_add(retention) <= tx.now(),
+            _ => false,
+        };
+        if is_over {
+            unneeded.push((place, id));
         }
     }
+    Ok(unneeded)
+}
+
+/// Removes what nobody needs any more, and what was fetched and never deposited.
+pub(super) async fn sweep(db: &Db, received: &Path, retention: Micros) -> Result<()> {
+    const FORGET: Statement = statement!("sql/forget_received");
+    for (place, batch) in db.read(move |tx| unneeded(tx, retention)).await? {
+        if remove_unlocked(&received.join(&place)).await {
+            db.write(move |tx| tx.execute(&FORGET, &db::params![&place, batch]).map(drop)).await?;
+        }
+    }
+    for entry in std::fs::read_dir(received).into_iter().flatten().flatten() {
+        let Ok(place) = entry.file_name().into_string() else { continue };
+        let Ok(Some(held)) = lock(&entry.path()) else { continue };
+        // Asked while it is locked: nobody can deposit it meanwhile.
+        if !db.read(kept).await?.contains_key(&place) {
+            let _ = remove(&entry.path()).await;
+        }
+        drop(held);
+    }
     Ok(())
+}
+
+async fn remove_unlocked(directory: &Path) -> bool {
+    if !directory.exists() {
+        return true;
+    }
+    let Ok(Some(_held)) = lock(directory) else { return false };
+    let removed = remove(directory).await;
+    if let Err(error) = &removed {
+        tracing::warn!("{} cannot be removed: {error}", directory.display());
+    }
+    removed.is_ok()
+}
+
+async fn remove(directory: &Path) -> std::io::Result<()> {
+    match tokio::fs::remove_dir_all(directory).await {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }

@@ -45,12 +45,16 @@ pub(super) async fn tell(db: &Db, watch: &WatchSection) -> Result<()> {
 fn news(tx: &mut Tx<'_>, watch: &WatchSection) -> Result<Vec<News>> {
     let mut news = Vec::new();
     for (name, sighting) in super::known(tx, &watch.path)? {
-        let (Some(id), State::Taken | State::ToldFailed) = (sighting.batch, sighting.state) else {
+        let (Some(id), State::Taken | State::ToldFailed | State::Left) =
+            (sighting.batch, sighting.state)
+        else {
             continue;
         };
         let batch = batch::load(tx, id)?;
         let is = match batch.state {
             BatchState::Completed | BatchState::Deleted => State::Told,
+            // What is not there any more can be told of only once.
+            BatchState::Failed if sighting.state == State::Left => State::Told,
             BatchState::Failed => State::ToldFailed,
             _ => continue,
         };
@@ -90,7 +94,11 @@ fn result(tx: &mut Tx<'_>, batch: &batch::Batch) -> Result<Value> {
 
 fn told(tx: &mut Tx<'_>, watch: &str, news: &News) -> Result<()> {
     const TOLD: Statement = statement!("sql/tell_sighting");
+    const DONE: Statement = statement!("sql/forget_told_sighting");
     let (was, is) = (news.was.as_str(), news.is.as_str());
-    tx.execute(&TOLD, &db::params![watch, &news.name, news.batch, was, is])?;
+    match news.was {
+        State::Left => tx.execute(&DONE, &db::params![watch, &news.name, news.batch, was])?,
+        _ => tx.execute(&TOLD, &db::params![watch, &news.name, news.batch, was, is])?,
+    };
     Ok(())
 }

@@ -79,6 +79,25 @@ async fn a_changed_package_is_a_new_version_and_a_deleted_one_is_forgotten() {
 }
 
 #[tokio::test]
+async fn what_left_before_its_depositor_was_told_is_remembered_until_then() {
+    let case = Case::new();
+    case.put("a.zip", "one");
+    case.look(0).await;
+    let ready = case.look(60).await;
+    case.take(&ready[0], 7).await;
+    std::fs::remove_file(case.dir.path().join("in/a.zip")).unwrap();
+    case.look(1).await;
+    case.look(1).await;
+    let (path, known) = (case.watch.path.clone(), "a.zip");
+    let states = case.db.read(move |tx| super::known(tx, &path)).await.unwrap();
+    assert_eq!((states[known].state, states[known].batch), (State::Left, Some(7)));
+    // Should it come back meanwhile, it is new all the same.
+    case.put("a.zip", "one");
+    assert_eq!(case.look(1).await, []);
+    assert_eq!(case.look(60).await[0].previous_batch, None);
+}
+
+#[tokio::test]
 async fn receipts_and_results_are_written_beside_and_are_no_packages() {
     let case = Case::new();
     case.put("a.zip", "one");
@@ -97,7 +116,7 @@ fn poller(case: &Case) -> Poller {
     let prepared = case.db.write_blocking(move |tx| crate::setup::prepare(tx, &config).map(drop));
     prepared.unwrap();
     let (payloads, received) = (case.dir.path().join("payloads"), case.dir.path().join("received"));
-    Poller { db: case.db.clone(), payloads, received }
+    Poller { db: case.db.clone(), payloads, received, failed_retention_micros: 0 }
 }
 
 #[tokio::test(flavor = "multi_thread")]

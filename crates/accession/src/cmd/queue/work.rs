@@ -130,18 +130,7 @@ pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
             format!("the program cannot be run: {why}; no job was failed, correct --exec"),
         ));
     }
-    if session.json {
-        output::json(
-            &serde_json::json!({"runs": summary.runs, "succeeded": summary.succeeded, "errors": summary.errors}),
-        )?;
-    } else if !session.quiet {
-        anstream::eprintln!(
-            "{} runs: {} succeeded, {} ended in an error",
-            summary.runs,
-            summary.succeeded,
-            summary.errors
-        );
-    }
+    output::work_done(&summary, session.json, session.quiet)?;
     Ok(Exit::Yes)
 }
 

@@ -87,6 +87,7 @@ fn mail() -> Mail {
         subject: "OK: 3 objects – é".into(),
         text: "Line one\n.\nLine \u{0}three é\n".into(),
         message_id: "batch-12-report-1".into(),
+        attachments: Vec::new(),
     }
 }
 

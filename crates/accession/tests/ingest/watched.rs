@@ -1,0 +1,233 @@
+//! Drop folders and receiving buckets, from what people put there to what they find beside it.
+
+use crate::support::s3::{self, Depositor};
+use crate::support::world::{Worker, World};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// A folder and a bucket that are watched alike; in the bucket the prefix says the collection.
+struct Places<'a> {
+    world: &'a World,
+    folder: PathBuf,
+    bucket: Depositor<'a>,
+}
+
+impl Places<'_> {
+    fn put(&self, name: &str, content: &str) {
+        let path = self.folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+        self.bucket.put(&format!("maps/{name}"), content);
+    }
+
+    fn delete(&self, name: &str) {
+        std::fs::remove_file(self.folder.join(name)).unwrap();
+        self.bucket.delete(&format!("maps/{name}"));
+    }
+
+    fn beside(&self, name: &str, suffix: &str) -> [Option<Value>; 2] {
+        let file = std::fs::read(self.folder.join(format!("{name}{suffix}"))).ok();
+        let object = self.bucket.get(&format!("maps/{name}{suffix}"));
+        [file, object].map(|text| text.map(|text| serde_json::from_slice(&text).unwrap()))
+    }
+
+    /// Waits for results of deposits after these; what they say of their one object.
+    fn results(&self, name: &str, after: [i64; 2]) -> [Value; 2] {
+        self.world.until_some(&format!("results of {name}"), || {
+            let [Some(one), Some(two)] = self.beside(name, ".result.json") else { return None };
+            let newer = |result: &Value, after: i64| result["batch"].as_i64().unwrap() > after;
+            (newer(&one, after[0]) && newer(&two, after[1])).then_some([one, two])
+        })
+    }
+}
+
+fn batches(results: &[Value; 2]) -> [i64; 2] {
+    [&results[0], &results[1]].map(|result| result["batch"].as_i64().unwrap())
+}
+
+/// What both results say of their one object.
+fn both_say(results: &[Value; 2], version: i64, unchanged: bool) {
+    for result in results {
+        assert_eq!(result["state"], "completed", "{result:#}");
+        let expected = serde_json::json!([version, unchanged]);
+        let object = &result["objects"][0];
+        assert_eq!(serde_json::json!([object["version"], object["unchanged"]]), expected);
+    }
+}
+
+fn watched(world: &World) {
+    let own = world.s3.is_none().then(s3::Server::start);
+    let server = own.as_ref().or(world.s3.as_ref()).unwrap();
+    let folder = world.path("in");
+    std::fs::create_dir(&folder).unwrap();
+    world.configure(&format!(
+        "[collections.papers]\n[collections.maps]\n\
+         [[watch]]\npath = \"{}\"\ncollection = \"papers\"\nstill_seconds = 2\npoll_seconds = 1\nresults = true\n\
+         [[watch]]\npath = \"{}\"\nprefix_is_collection = true\nstill_seconds = 2\npoll_seconds = 1\nresults = true\n",
+        folder.display(),
+        server.store("incoming")
+    ));
+    let places = Places { world, folder, bucket: server.depositor("incoming") };
+    let workers = workers(world);
+
+    // What is still being written is left alone, however long it takes.
+    places.put("letter.txt", "Dear Ann");
+    places.put("half.tif.part", "II*");
+    let (began, mut last, mut still) = (Instant::now(), Instant::now(), Duration::ZERO);
+    let mut text = String::new();
+    for n in 0.. {
+        text.push_str(&format!("line {n}\n"));
+        places.put("slow.txt", &text);
+        places.put(&format!("album/{n}.txt"), &text);
+        still = still.max(last.elapsed());
+        last = Instant::now();
+        if began.elapsed() > Duration::from_secs(4) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let lines = text.lines().count();
+    let first = places.results("letter.txt", [0, 0]);
+    both_say(&first, 1, false);
+    let [Some(one), Some(two)] = places.beside("letter.txt", ".receipt.json") else { panic!() };
+    assert_eq!([one["batch"].as_i64(), two["batch"].as_i64()], batches(&first).map(Some));
+    assert_eq!((&one["collection"], &two["collection"]), (&"papers".into(), &"maps".into()));
+    if still > Duration::from_secs(1) {
+        println!("skipped: this machine stood still for {still:?}, and so did what was written");
+        return;
+    }
+    for result in places.results("slow.txt", [0, 0]) {
+        let object = result["objects"][0]["identifier"].as_str().unwrap();
+        let files = world.json(&["objects", "files", object]);
+        assert_eq!(files[0]["size"].as_u64(), Some(text.len() as u64), "half of it was taken");
+        assert_eq!(world.versions(object), 1);
+    }
+    for result in places.results("album", [0, 0]) {
+        let object = result["objects"][0]["identifier"].as_str().unwrap();
+        assert_eq!(world.files(object, None).len(), lines, "half of it was taken");
+        assert_eq!(world.versions(object), 1);
+    }
+
+    // The same content again is no version; another content is.
+    places.put("letter.txt", "Dear Ann");
+    let second = places.results("letter.txt", batches(&first));
+    both_say(&second, 1, true);
+    places.put("letter.txt", "Dear Ann, again");
+    let third = places.results("letter.txt", batches(&second));
+    both_say(&third, 2, false);
+
+    // What comes back after it was deleted is a new ingest, though the content is the same.
+    places.delete("letter.txt");
+    places.put("marker.txt", "seen after the letter was gone");
+    places.results("marker.txt", [0, 0]);
+    places.put("letter.txt", "Dear Ann, again");
+    let fourth = places.results("letter.txt", batches(&third));
+    both_say(&fourth, 2, true);
+    assert_eq!(places.beside("half.tif.part", ".receipt.json"), [None, None]);
+
+    over(world, workers);
+}
+
+#[test]
+fn packages_are_taken_whole_and_once_from_folders_and_buckets() {
+    World::both(watched);
+}
+
+/// A package that its collection removes when it is ingested has a result all the same.
+#[test]
+fn removed_packages_have_results() {
+    let world = World::local(1);
+    let folder = world.path("in");
+    std::fs::create_dir(&folder).unwrap();
+    world.configure(&format!(
+        "[collections.papers]\nremove_packages = true\n[[watch]]\npath = \"{}\"\n\
+         collection = \"papers\"\nstill_seconds = 1\npoll_seconds = 1\nresults = true\n",
+        folder.display()
+    ));
+    std::fs::write(folder.join("letter.txt"), "Dear Ann").unwrap();
+    let mut worker = world.worker();
+    world.until_some("a result", || std::fs::read(folder.join("letter.txt.result.json")).ok());
+    assert!(!folder.join("letter.txt").exists(), "it was to be removed");
+    worker.kill();
+    world.check();
+}
+
+/// Two workers that watch the same places.
+fn workers(world: &World) -> [Worker; 2] {
+    [(); 2].map(|()| {
+        let mut command = world.command(&["work", "--lease", "20"]);
+        let log = std::fs::File::options().append(true).create(true).open(world.path("worker.log"));
+        command.envs(s3::keys()).stdout(Stdio::null()).stderr(log.unwrap());
+        Worker(command.spawn().unwrap())
+    })
+}
+
+/// What was fetched from a bucket goes with its deposit, and all else is as it should be.
+fn over(world: &World, workers: [Worker; 2]) {
+    world.until_some("nothing fetched is left", || {
+        let left = std::fs::read_dir(world.path("data/work/received")).unwrap();
+        (left.count() == 0).then_some(())
+    });
+    drop(workers);
+    world.work();
+    world.check();
+}
+
+/// A package that is replaced while it is fetched is never taken half old and half new; and two
+/// that look the same but for their names are not taken for one another.
+fn replaced_while_it_is_fetched(world: &World) {
+    let own = world.s3.is_none().then(s3::Server::start);
+    let server = own.as_ref().or(world.s3.as_ref()).unwrap();
+    world.configure(&format!(
+        "[collections.papers]\n[collections.maps]\n[[watch]]\npath = \"{}\"\n\
+         prefix_is_collection = true\nstill_seconds = 1\npoll_seconds = 1\nresults = true\n",
+        server.store("incoming")
+    ));
+    let bucket = server.depositor("incoming");
+    let noon = std::time::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    // Past the server, which would remember digests of what is replaced behind its back.
+    let write = |key: &str, content: &str| {
+        let path = server.file("incoming", key);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        std::fs::File::options().write(true).open(path).unwrap().set_modified(noon).unwrap();
+    };
+    for collection in ["maps", "papers"] {
+        write(&format!("{collection}/same.txt"), &format!("{collection:>6}"));
+    }
+    for name in ["1.txt", "2.txt"] {
+        write(&format!("maps/box/{name}"), "old");
+    }
+    let replaced: Vec<PathBuf> =
+        ["1.txt", "2.txt"].map(|n| server.file("incoming", &format!("maps/box/{n}"))).to_vec();
+    let mut done = false;
+    *server.control.hook.lock().unwrap() = Some(Box::new(move |method, path| {
+        if !done && method == "GET" && path.contains("/maps/box/2.txt") && !path.ends_with(".json")
+        {
+            done = true;
+            replaced.iter().for_each(|file| std::fs::write(file, "fresh").unwrap());
+        }
+    }));
+    let workers = workers(world);
+    let result = |key: &str| -> Value {
+        let text = world.until_some(key, || bucket.get(&format!("{key}.result.json")));
+        serde_json::from_slice(&text).unwrap()
+    };
+    let object = |key: &str| result(key)["objects"][0]["identifier"].as_str().unwrap().to_string();
+    let contents = |object: &str| -> Vec<u64> {
+        let files = world.json(&["objects", "files", object]);
+        files.iter().map(|file| file["size"].as_u64().unwrap()).collect()
+    };
+    let boxed = object("maps/box");
+    assert_eq!((contents(&boxed), world.versions(&boxed)), (vec![5, 5], 1));
+    let digest = |key: &str| world.json(&["objects", "files", &object(key)])[0]["sha512"].clone();
+    assert_ne!(digest("maps/same.txt"), digest("papers/same.txt"));
+    over(world, workers);
+}
+
+#[test]
+fn what_is_replaced_while_it_is_fetched_is_fetched_again() {
+    World::both(replaced_while_it_is_fetched);
+}

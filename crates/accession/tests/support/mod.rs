@@ -1,0 +1,11 @@
+//! What whole ingests are tested with: an archive of a test's own, packages, servers, and what must
+//! be true in the end.
+
+// Each test program uses its part.
+#![allow(dead_code)]
+
+pub mod invariants;
+pub mod packages;
+pub mod s3;
+pub mod web;
+pub mod world;

@@ -1,0 +1,141 @@
+//! A real S3 server in the test process, that can be told to fail, and remembers what it was asked.
+
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use s3s::auth::SimpleAuth;
+use s3s::service::S3ServiceBuilder;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use store::{CredentialSource, Credentials, PutOptions, S3Config, S3Store, Store};
+
+type Hook = Box<dyn FnMut(&str, &str) + Send>;
+
+/// What tests change while it runs.
+#[derive(Default)]
+pub struct Control {
+    /// Answered instead of anything else, if it is not 0.
+    pub status: AtomicU16,
+    /// How long every answer takes.
+    pub delay_millis: AtomicU64,
+    /// Method and path with its query, of each request that was answered well.
+    pub seen: Mutex<Vec<(String, String)>>,
+    /// Called with method and path before each request is answered.
+    pub hook: Mutex<Option<Hook>>,
+}
+
+pub struct Server {
+    pub endpoint: String,
+    pub control: Arc<Control>,
+    directory: tempfile::TempDir,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// What programs need to be let in.
+pub fn keys() -> Vec<(String, String)> {
+    let keys = [
+        ("AWS_ACCESS_KEY_ID", "key"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+    ];
+    keys.map(|(k, v)| (k.to_string(), v.to_string())).to_vec()
+}
+
+impl Server {
+    pub fn start() -> Server {
+        let directory = tempfile::tempdir().unwrap();
+        for bucket in ["bucket", "incoming"] {
+            std::fs::create_dir(directory.path().join(bucket)).unwrap();
+        }
+        let mut builder = S3ServiceBuilder::new(s3s_fs::FileSystem::new(directory.path()).unwrap());
+        builder.set_auth(SimpleAuth::from_single("key", "secret"));
+        let service = builder.build();
+        let control: Arc<Control> = Arc::default();
+        let shared = control.clone();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        runtime.spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                // Head and body of an answer are two writes; the second shall not wait for the first.
+                socket.set_nodelay(true).ok();
+                let (service, control) = (service.clone(), shared.clone());
+                let handler = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+                    let (service, control) = (service.clone(), control.clone());
+                    async move {
+                        let asked = (request.method().to_string(), request.uri().to_string());
+                        if let Some(hook) = control.hook.lock().unwrap().as_mut() {
+                            hook(&asked.0, &asked.1);
+                        }
+                        let delay = control.delay_millis.load(Ordering::SeqCst);
+                        tokio::time::sleep(Duration::from_millis(delay)).await;
+                        match control.status.load(Ordering::SeqCst) {
+                            0 => {
+                                let answer = service.call(request.map(s3s::Body::from)).await;
+                                if answer.as_ref().is_ok_and(|a| a.status().is_success()) {
+                                    control.seen.lock().unwrap().push(asked);
+                                }
+                                answer
+                            }
+                            status => Ok(hyper::Response::builder()
+                                .status(status)
+                                .body(s3s::Body::empty())
+                                .unwrap()),
+                        }
+                    }
+                });
+                let connection = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(socket), handler);
+                // A client that goes away is no fault of the server.
+                tokio::spawn(async move { connection.await.ok() });
+            }
+        });
+        Server { endpoint, control, directory, runtime }
+    }
+
+    /// The address of a bucket, or of a place in it.
+    pub fn store(&self, bucket_and_prefix: &str) -> String {
+        format!("s3://{bucket_and_prefix}?endpoint={}&path_style=true", self.endpoint)
+    }
+
+    /// Where a bucket's objects lie.
+    pub fn file(&self, bucket: &str, key: &str) -> PathBuf {
+        self.directory.path().join(bucket).join(key)
+    }
+
+    /// A bucket as its depositors use it.
+    pub fn depositor(&self, bucket: &str) -> Depositor<'_> {
+        let config = S3Config {
+            endpoint: Some(self.endpoint.clone()),
+            path_style: true,
+            credentials: CredentialSource::Static(Credentials::new("key", "secret", None)),
+            ..S3Config::new(bucket)
+        };
+        let store = self.runtime.block_on(S3Store::open(config)).unwrap();
+        Depositor { server: self, store: Arc::new(store) }
+    }
+}
+
+pub struct Depositor<'s> {
+    server: &'s Server,
+    store: Arc<dyn Store>,
+}
+
+impl Depositor<'_> {
+    pub fn put(&self, key: &str, content: &str) {
+        let (content, options) = (content.as_bytes().to_vec(), PutOptions::default());
+        self.server.runtime.block_on(self.store.put(key, content.into(), &options)).unwrap();
+    }
+
+    pub fn delete(&self, key: &str) {
+        self.server.runtime.block_on(self.store.delete(key)).unwrap();
+    }
+
+    /// What is there, if anything is.
+    pub fn get(&self, key: &str) -> Option<Vec<u8>> {
+        let got = self.store.get_batch(vec![key.to_string()], 1 << 20);
+        self.server.runtime.block_on(got).unwrap().remove(0).map(|bytes| bytes.to_vec())
+    }
+}

@@ -1,0 +1,1 @@
+delete from received where place = $1 and batch = $2

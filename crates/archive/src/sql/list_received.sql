@@ -1,0 +1,1 @@
+select place, batch from received
