@@ -61,6 +61,7 @@ pub const SETTINGS: &[Setting] = &[
     text("identifiers.ezid.user", "the name to log in with"),
     text("identifiers.ezid.password_file", "a file with the password to log in with"),
     text("identifiers.ezid.shoulder", "where it mints: ark:/99999/fk4"),
+    number("identifiers.ezid.timeout_seconds", 1, 600, "how long it may take to answer"),
     number("stages.*.workers", 0, 1000, "jobs worked on at once in each process"),
     number("stages.*.buffer", 0, 10_000, "jobs claimed ahead in each process"),
     number("stages.*.max_attempts", 1, 1000, "runs that may end in a passing error"),
