@@ -103,24 +103,25 @@ impl PostgresConnection {
     /// given to other transactions after it.
     pub fn commit(&mut self, mark: Mark, wakes: Vec<i64>) -> Attempt {
         self.pause_before("commit");
-        let marked = match self.simple(&format!(
+        // One round trip for both: if the mark cannot be left, the server does not come to COMMIT.
+        let done = self.simple(&format!(
             "INSERT INTO commit_marks (id, number, at) SELECT {}, {}, {NOW} \
              WHERE pg_current_xact_id_if_assigned() IS NOT NULL \
-             ON CONFLICT (id) DO UPDATE SET number = excluded.number, at = excluded.at RETURNING number",
+             ON CONFLICT (id) DO UPDATE SET number = excluded.number, at = excluded.at; COMMIT",
             mark.id, mark.number
-        )) {
-            Ok(marked) => marked,
-            Err(Error::Unavailable(_, why)) => return Attempt::Lost(why),
-            Err(Error::Collision(why)) => return Attempt::Collided(why),
-            Err(error) => return Attempt::Refused(Err(error)),
-        };
-        match (self.raw("COMMIT"), marked) {
-            (Ok(()), _) => Attempt::Committed(wakes),
-            (Err(Error::Collision(why)), _) => Attempt::Collided(why),
-            (Err(Error::Unavailable(..)), Some(_)) => Attempt::Unknown(mark, wakes),
-            // Nothing had been written, so nothing can have been lost.
-            (Err(Error::Unavailable(_, why)), None) => Attempt::Lost(why),
-            (Err(error), _) => Attempt::Refused(Err(error)),
+        ));
+        match done {
+            Ok(_) => Attempt::Committed(wakes),
+            Err(Error::Collision(why)) => {
+                self.roll_back();
+                Attempt::Collided(why)
+            }
+            // If nothing had been written there is no mark, and it runs again.
+            Err(Error::Unavailable(..)) => Attempt::Unknown(mark, wakes),
+            Err(error) => {
+                self.roll_back();
+                Attempt::Refused(Err(error))
+            }
         }
     }
 

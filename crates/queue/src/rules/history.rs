@@ -3,7 +3,7 @@
 use crate::catalog::Pipeline;
 use crate::codes::Status;
 use crate::error::Result;
-use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
+use db::{Engine, FromRow, Micros, Row, Statement, Tx, Value, statement};
 
 /// Where a job is: in which stage, and how.
 pub type Place = (Option<i64>, Option<Status>);
@@ -52,11 +52,15 @@ impl Journal {
 
     pub fn write(self, tx: &mut Tx<'_>) -> Result<()> {
         const INSERT: Statement = statement!("sql/insert_history", per engine);
-        let ids = tx.next_range("history_ids", self.events.len())?;
+        let count = self.events.len();
+        let ids: Vec<Option<i64>> = match tx.engine() {
+            Engine::Sqlite => tx.next_ids("history_ids", count)?.into_iter().map(Some).collect(),
+            Engine::Postgres => vec![None; count],
+        };
         let rows: Vec<[Value<'_>; 13]> = self
             .events
             .iter()
-            .zip(&ids)
+            .zip(ids)
             .map(|(e, id)| {
                 db::params![
                     e.job, id, e.at, &e.who, &e.event, e.from.0, e.from.1, e.to.0, e.to.1, &e.why,
