@@ -45,6 +45,11 @@ impl Failure {
         Failure { status: 2, code, message: message.into() }
     }
 
+    /// What was asked about is not there.
+    pub fn not_found(code: &'static str, message: impl Into<String>) -> Failure {
+        Failure { status: 1, code, message: message.into() }
+    }
+
     /// The request may be right, but something outside prevented it.
     pub fn unable(code: &'static str, message: impl Into<String>) -> Failure {
         Failure { status: 3, code, message: message.into() }
@@ -64,7 +69,7 @@ impl Failure {
         let red = anstyle::AnsiColor::Red.on_default().bold();
         anstream::eprintln!(
             "{red}error{red:#}: {} [{}]",
-            crate::output::printable(&self.message),
+            crate::output::printable_lines(&self.message),
             self.code
         );
         ExitCode::from(self.status)

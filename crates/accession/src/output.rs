@@ -47,18 +47,33 @@ pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> s
     line(&table.trim_fmt())
 }
 
-/// Makes a name safe to show: control characters and the Unicode marks that reorder or hide text
-/// become visible escapes.
+/// Makes a name safe to show in a line: control characters, line ends among them, and the Unicode
+/// marks that reorder or hide text become visible escapes.
 pub fn printable(text: &str) -> String {
-    let hidden = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if hidden(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+        match c {
+            '\n' | '\r' | '\t' => shown.extend(c.escape_default()),
+            c if is_hidden(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
     }
     shown
+}
+
+/// The same for text that has lines: names in it have gone through [`printable`] before.
+pub fn printable_lines(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+}
+
+/// A message of several lines in one, for a cell of a table.
+pub fn in_one_line(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join("; ")
+}
+
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// A progress bar over bytes on standard error; hidden when that is not a terminal.
@@ -91,6 +106,13 @@ fn bar(total: Option<u64>, what: &str, known: &str, unknown: &str) -> ProgressBa
     bar.with_message(printable(what))
 }
 
+/// `1 object`, `2 objects`.
+pub fn count(number: impl std::fmt::Display, what: &str) -> String {
+    let number = number.to_string();
+    let end = if number == "1" { "" } else { "s" };
+    format!("{number} {what}{end}")
+}
+
 /// `1536` as `1.5 KiB`.
 pub fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
@@ -104,5 +126,8 @@ mod tests {
     fn control_characters_and_direction_marks_are_shown_not_obeyed() {
         assert_eq!(printable("a\u{1b}[31mb\u{202e}c"), "a\\u{1b}[31mb\\u{202e}c");
         assert_eq!(printable("plain ü 名"), "plain ü 名");
+        assert_eq!(printable("a\nb\tc\r"), "a\\nb\\tc\\r");
+        assert_eq!(printable_lines("a\nb\tc"), "a\nb\\tc");
+        assert_eq!((count(1, "file"), count(2, "file")), ("1 file".into(), "2 files".into()));
     }
 }

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use db::{Address, Db, Micros, Options, Tx};
 use queue::{Catalog, Result};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub struct Session {
@@ -19,6 +19,8 @@ impl From<queue::Error> for Failure {
         let status = match &error {
             queue::Error::Db(db::Error::BadAddress(..)) => 2,
             queue::Error::Db(_) | queue::Error::LeaseLost(_) => 3,
+            // Not found is an answer. A queue or setting by a wrong name is a wrong request.
+            queue::Error::Unknown { what: "batch" | "job", .. } => 1,
             _ => 2,
         };
         Failure { status, code: error.code(), message: error.to_string() }
@@ -27,7 +29,11 @@ impl From<queue::Error> for Failure {
 
 impl From<archive::Error> for Failure {
     fn from(error: archive::Error) -> Failure {
-        let status = if error.is_transient() { 3 } else { 2 };
+        let status = match error.code() {
+            "unknown_object" | "unknown_deposit" => 1,
+            _ if error.is_transient() => 3,
+            _ => 2,
+        };
         match error {
             archive::Error::Queue(error) => error.into(),
             archive::Error::Output(error) => error.into(),
@@ -93,14 +99,17 @@ pub fn address(global: &Global) -> Result<Address, Failure> {
         Some(text) => Ok(Address::parse(text)?),
         None => {
             let dir = data_directory(global)?;
-            // What is deposited is nobody else's business.
-            let private = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
-            private.map_err(|e| {
+            make_private(&dir).map_err(|e| {
                 Failure::unable("data_directory", format!("the data directory {} cannot be made: {e}; choose another with --data or ACCESSION_DATA", dir.display()))
             })?;
             Ok(Address::sqlite(dir.join("accession.db")))
         }
     }
+}
+
+/// Makes the data directory if it is not there: what is deposited is nobody else's business.
+pub fn make_private(dir: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
 /// `--data`, or the platform's place for such data.

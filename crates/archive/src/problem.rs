@@ -49,7 +49,7 @@ impl Problems {
     pub fn text(&self, what: &str) -> String {
         let mut text = format!("{what}: {}", plural(self.errors, "problem"));
         for problem in self.listed.iter().filter(|p| p.is_error) {
-            text.push_str(&format!("\n[{}] {}", problem.code, problem.message));
+            text.push_str(&format!("\n[{}] {}", problem.code, visible(&problem.message)));
         }
         let listed = self.listed.iter().filter(|p| p.is_error).count() as u64;
         if self.errors > listed {
@@ -73,7 +73,29 @@ impl Problems {
     }
 }
 
+/// A line end in a name must not look like another problem.
+fn visible(text: &str) -> String {
+    let shown =
+        |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
+}
+
 /// `1 problem`, `2 problems`.
 pub fn plural(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_problem_is_one_line_whatever_a_name_has_in_it() {
+        let mut problems = Problems::default();
+        problems.error("duplicate_path", "a\n[x] b", "a\n[x] b is there twice");
+        assert_eq!(
+            problems.text("box-17"),
+            "box-17: 1 problem\n[duplicate_path] a\\n[x] b is there twice"
+        );
+    }
 }

@@ -95,6 +95,15 @@ impl Server {
             }
         }
         url.set_query(None);
+        // The parser takes 5432 for an address that has a host and no port; libpq asks first.
+        if url.host_str().is_some_and(|host| !host.is_empty() && !host.contains(','))
+            && url.port().is_none()
+            && !kept.iter().any(|(name, _)| name == "port")
+            && let Some(port) = environment("PGPORT")
+        {
+            let port = port.parse().map_err(|_| bad(not_a_port(&port)))?;
+            url.set_port(Some(port)).map_err(|()| bad("it cannot have a port".to_string()))?;
+        }
         if !kept.is_empty() {
             url.query_pairs_mut().extend_pairs(kept);
         }
@@ -122,6 +131,10 @@ impl Server {
     }
 }
 
+fn not_a_port(text: &str) -> String {
+    format!("PGPORT is `{text}`, which is not a port")
+}
+
 fn fill_from_environment(
     config: &mut postgres::Config,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -132,7 +145,7 @@ fn fill_from_environment(
     if config.get_ports().is_empty()
         && let Some(port) = environment("PGPORT")
     {
-        config.port(port.parse().map_err(|_| format!("PGPORT is `{port}`, which is not a port"))?);
+        config.port(port.parse().map_err(|_| not_a_port(&port))?);
     }
     if config.get_user().is_none() {
         let user = environment("PGUSER")
@@ -290,6 +303,17 @@ mod tests {
             (s.config.get_ports(), s.config.get_user(), s.config.get_password()),
             (&[99][..], Some("u"), Some(&b"p"[..]))
         );
+    }
+
+    #[test]
+    fn a_port_that_is_left_out_comes_from_the_environment_also_beside_a_host() {
+        let ports = |text, environment: &[(&str, &str)]| {
+            server(text, environment).map(|s| s.config.get_ports().to_vec())
+        };
+        assert_eq!(ports("postgres://u@h/x", &[("PGPORT", "99")]).unwrap(), [99]);
+        assert_eq!(ports("postgres://u@h:7/x", &[("PGPORT", "99")]).unwrap(), [7]);
+        assert_eq!(ports("postgres://u@h/x", &[]).unwrap(), [5432]);
+        assert!(ports("postgres://u@h/x", &[("PGPORT", "many")]).is_err());
     }
 
     #[test]

@@ -9,7 +9,9 @@ pub enum Error {
     Busy(String),
     #[error("no space left for the database {0}; make room, and work goes on by itself")]
     NoSpace(String),
-    #[error("the database {0} cannot be reached: {1}")]
+    #[error(
+        "the database {0} cannot be reached: {1}; check that the server runs, and host and port in its address"
+    )]
     Unavailable(String, String),
     #[error("the database {0} cannot be opened: {1}")]
     CannotOpen(String, String),
@@ -97,7 +99,16 @@ impl Error {
                 Error::Unavailable(context.to_string(), text)
             }
             code if code.starts_with("08") => Error::Unavailable(context.to_string(), text),
-            "28000" | "28P01" | "3D000" => Error::CannotOpen(context.to_string(), text),
+            "28000" | "28P01" => Error::CannotOpen(
+                context.to_string(),
+                format!(
+                    "{text}; check the user in its address, and PGPASSWORD or the password file"
+                ),
+            ),
+            "3D000" => Error::CannotOpen(
+                context.to_string(),
+                format!("{text}; make it with `createdb`, or correct the name in the address"),
+            ),
             code => Error::Other(context.to_string(), format!("{text} ({code})")),
         }
     }

@@ -119,7 +119,12 @@ impl fmt::Display for Inner {
         if !self.detail.is_empty() {
             write!(f, ": {}", self.detail)?;
         }
-        write!(f, "; {}", self.kind.advice())
+        // What is not there may be the whole store.
+        let whole = self.key.is_empty() || self.detail.contains("NoSuchBucket");
+        match self.kind {
+            ErrorKind::NotFound if whole => write!(f, "; check its address, and that it is there"),
+            kind => write!(f, "; {}", kind.advice()),
+        }
     }
 }
 

@@ -30,20 +30,38 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// List batches, newest first
+    #[command(after_help = "Example:
+  accession batches list --limit 10")]
     List(List),
     /// Show a batch and what became of its objects
+    #[command(after_help = "Examples:
+  accession batches show 3
+  accession batches show 3 --json")]
     Show(One),
     /// Write the whole report
+    #[command(after_help = "Examples:
+  accession batches report 3
+  accession batches report 3 --format csv --output batch-3.csv")]
     Report(Report),
     /// Write the report again, and tell those who should know
+    #[command(after_help = "Example:
+  accession batches report-again 3 --reason 'the mail was lost'")]
     ReportAgain(Acted),
     /// Hold a batch: what has not started waits
+    #[command(after_help = "Example:
+  accession batches hold 3 --reason 'the depositor asked to wait'")]
     Hold(Acted),
     /// Let a held batch go on
+    #[command(after_help = "Example:
+  accession batches release 3 --reason 'the depositor agrees'")]
     Release(Acted),
     /// Cancel what is not done; running jobs are asked to stop
+    #[command(after_help = "Example:
+  accession batches cancel 3 --reason 'deposited by mistake'")]
     Cancel(Acted),
     /// Delete a held or failed batch: its jobs are cancelled, its reports kept
+    #[command(after_help = "Example:
+  accession batches delete 3 --reason 'sent twice' --yes")]
     Delete(Delete),
 }
 
@@ -136,23 +154,24 @@ pub fn show_result(site: &Arc<Site>, batch: i64, global: &Global) -> Result<(), 
     }
     let mut text = Vec::new();
     report::render(Format::Text, &found, &mut text)?;
-    output::line(&output::printable(&String::from_utf8_lossy(&text)))?;
+    output::line(&output::printable_lines(&String::from_utf8_lossy(&text)))?;
     Ok(())
 }
 
 /// Writes all of it, page by page, however large the batch is.
 fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
     let (site, _) = site::open_small(global)?;
+    let format = if global.json { Format::Json } else { args.format };
+    let batch = args.batch;
+    let head: archive::Result<_> = site.db.read_blocking(move |tx| reports::head(tx, batch));
+    let (head, changed) = head?;
+    // Not before: a request that cannot be leaves what has that name alone.
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(std::fs::File::create(path).map_err(|e| {
             Failure::unable("io", format!("{} cannot be written: {e}", path.display()))
         })?),
         None => Box::new(std::io::stdout().lock()),
     };
-    let format = if global.json { Format::Json } else { args.format };
-    let batch = args.batch;
-    let head: archive::Result<_> = site.db.read_blocking(move |tx| reports::head(tx, batch));
-    let (head, changed) = head?;
     let mut writer = Writer::new(format, &head, std::io::BufWriter::new(out))?;
     for line in &changed {
         writer.change(line)?;

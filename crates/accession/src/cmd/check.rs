@@ -63,13 +63,17 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
             )?;
         }
         output::line(&format!(
-            "{} objects, {} copies, {} files compared; {}",
-            looked.objects,
-            looked.copies,
-            looked.files,
+            "{}, {} and {} compared; {}",
+            output::count(looked.objects, "object"),
+            if looked.copies == 1 {
+                "1 copy".to_string()
+            } else {
+                format!("{} copies", looked.copies)
+            },
+            output::count(looked.files, "file"),
             match found.len() {
                 0 => "registry and stores agree".to_string(),
-                n => format!("{n} findings"),
+                n => output::count(n, "finding"),
             }
         ))?;
     }

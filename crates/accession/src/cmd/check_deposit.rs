@@ -21,7 +21,8 @@ pub fn run(
     for text in sources {
         let source = archive::item::Source::parse(text)?;
         let verdict: Verdict =
-            super::site::block_on(dry::check(site, &how.collection, &source, &options))??;
+            super::site::block_on(dry::check(site, &how.collection, &source, &options))?
+                .map_err(|e| super::deposit::refused(&source, e))?;
         good &= !verdict.problems.has_errors();
         if global.json {
             output::json(&verdict)?;
@@ -29,12 +30,15 @@ pub fn run(
         }
         let shown = output::printable(&source.to_string());
         output::line(&match verdict.problems.has_errors() {
-            true => format!("{shown}: {} problems; it would fail", verdict.problems.errors),
+            true => format!(
+                "{shown}: {}; it would fail",
+                output::count(verdict.problems.errors, "problem")
+            ),
             false => format!(
-                "{shown}: {}, {} objects, {} files, {}; nothing is wrong with it",
+                "{shown}: {}, {}, {}, {}; nothing is wrong with it",
                 verdict.kind,
-                verdict.objects,
-                verdict.files,
+                output::count(verdict.objects, "object"),
+                output::count(verdict.files, "file"),
                 output::size(verdict.bytes)
             ),
         })?;

@@ -14,6 +14,10 @@ use clap::Subcommand;
 use serde_json::json;
 
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession collection create maps owner='Map department'
+  accession collection list
+  accession collection freeze maps --reason 'an audit'")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -49,16 +53,24 @@ docs/configuration.md lists what can be set.")]
         act: Act,
     },
     /// Show a collection's profile, without secrets
+    #[command(after_help = "Example:
+  accession collection show maps")]
     Show { name: String },
     /// List the collections
+    #[command(after_help = "Example:
+  accession collection list --json")]
     List,
     /// Hold all jobs of a collection that have not begun, and those to come
+    #[command(after_help = "Example:
+  accession collection freeze maps --reason 'an audit'")]
     Freeze {
         name: String,
         #[command(flatten)]
         act: Act,
     },
     /// Let the jobs of a frozen collection go on
+    #[command(after_help = "Example:
+  accession collection thaw maps --reason 'the audit is over'")]
     Thaw {
         name: String,
         #[command(flatten)]

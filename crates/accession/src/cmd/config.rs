@@ -9,6 +9,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  accession config show --changed")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,

@@ -9,9 +9,11 @@ use archive::deposit::kind::{self, Deposited};
 use archive::deposit::{self, NewDeposit, Options, Receipt, payload};
 use archive::item::{Claimed, Mode, Source, Update};
 use archive::metadata::Metadata;
+use archive::registry::waits;
 use archive::site::Site;
 use queue::rules::batch::{self, Batch};
 use queue::{BatchState, Catalog};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,8 +182,17 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     if !global.json {
         show_receipts(&receipts, global)?;
     }
-    let batches = site::block_on(wait(&site, receipts.iter().map(|r| r.batch).collect()))??;
-    show_batches(&site, &batches, global)
+    let ids: Vec<i64> = receipts.iter().map(|r| r.batch).collect();
+    let waited = site::block_on(async {
+        let said =
+            (!global.quiet).then(|| tokio::spawn(say_why_it_waits(site.clone(), ids.clone())));
+        let waited = wait(&site, ids).await;
+        if let Some(said) = said {
+            said.abort();
+        }
+        waited
+    })?;
+    show_batches(&site, &waited?, global)
 }
 
 /// Accepts all that is named, or none of it: what cannot be read is found before.
@@ -202,13 +213,15 @@ pub fn accept(site: &Arc<Site>, sources: &[OsString], how: &How) -> Result<Vec<R
         let source = Source::parse(text)?;
         let kind = match (&source, options.kind) {
             (_, Some(kind)) => kind,
-            (Source::Path(_), None) => kind::of_path(&source.path().unwrap_or_default())?,
+            (Source::Path(_), None) => kind::of_path(&source.path().unwrap_or_default())
+                .map_err(|e| refused(&source, e))?,
             (Source::Url(_), None) => kind::of_url(&source.file_name()),
         };
         let payload = match (&source, kind) {
             (Source::Path(_), Deposited::Manifest) => {
                 let path = source.path().unwrap_or_default();
-                Some(payload::keep(&site.settings.payloads, &path)?)
+                let kept = payload::keep(&site.settings.payloads, &path);
+                Some(kept.map_err(|e| refused(&source, e))?)
             }
             _ => None,
         };
@@ -228,6 +241,21 @@ pub fn accept(site: &Arc<Site>, sources: &[OsString], how: &How) -> Result<Vec<R
     Ok(receipts?)
 }
 
+/// What is wrong with a path, to who has just named it: there is no job to requeue yet.
+pub fn refused(source: &Source, error: archive::Error) -> Failure {
+    match error.code() {
+        "package_missing" => Failure::refused(
+            "package_missing",
+            format!("{source} is not there; nothing was deposited, check the path"),
+        ),
+        "package_forbidden" => Failure::refused(
+            "package_forbidden",
+            format!("{source} may not be read by this user; nothing was deposited, let it be read"),
+        ),
+        _ => error.into(),
+    }
+}
+
 fn show_receipts(receipts: &[Receipt], global: &Global) -> Result<(), Failure> {
     for receipt in receipts {
         if global.json {
@@ -237,7 +265,7 @@ fn show_receipts(receipts: &[Receipt], global: &Global) -> Result<(), Failure> {
                 "batch {}: {} was received for collection {}",
                 receipt.batch,
                 output::printable(&receipt.name),
-                receipt.collection
+                output::printable(&receipt.collection)
             ))?;
         }
     }
@@ -271,6 +299,40 @@ pub async fn wait(site: &Arc<Site>, ids: Vec<i64>) -> archive::Result<Vec<Batch>
         }
         let _ = tokio::time::timeout(Duration::from_millis(500), news.changed()).await;
     }
+}
+
+/// How often is looked whether somebody stopped a batch that is waited for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Says on standard error who stopped the first of these batches that is not over, and how it goes
+/// on; once for each cause.
+pub async fn say_why_it_waits(site: Arc<Site>, ids: Vec<i64>) {
+    let mut said = HashSet::new();
+    loop {
+        let wanted = ids.clone();
+        // What cannot be read now is read the next time.
+        let found = site.db.read(move |tx| stopped(tx, &wanted)).await.unwrap_or_default();
+        if let Some((batch, why)) = found
+            && said.insert(why.clone())
+        {
+            anstream::eprintln!("batch {batch} waits: {}", output::printable(&why));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn stopped(tx: &mut db::Tx<'_>, ids: &[i64]) -> archive::Result<Option<(i64, String)>> {
+    if !waits::anything_stopped(tx)? {
+        return Ok(None);
+    }
+    let catalog = Catalog::load(tx)?;
+    for id in ids {
+        let batch = batch::load(tx, *id)?;
+        if !is_over(&batch) {
+            return Ok(waits::stopped(tx, &catalog, &batch)?.map(|why| (*id, why)));
+        }
+    }
+    Ok(None)
 }
 
 pub fn is_over(batch: &Batch) -> bool {

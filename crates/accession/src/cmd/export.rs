@@ -21,6 +21,9 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// PREMIS 3.0: the object, its versions, files, events and agents
+    #[command(after_help = "Examples:
+  accession export premis ark:/99999/fk4c9k31
+  accession export premis box-17 --format json-ld --output box-17.jsonld")]
     Premis(Premis),
 }
 
@@ -48,6 +51,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let Command::Premis(args) = args.command;
     let (site, _) = site::open_small(global)?;
     let format = if global.json { Format::JsonLd } else { args.format };
+    // A request that cannot be leaves what has the output's name alone.
+    super::objects::find(&site, &args.object)?;
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(std::fs::File::create(path).map_err(|e| {
             Failure::unable("io", format!("{} cannot be written: {e}", path.display()))

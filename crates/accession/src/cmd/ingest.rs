@@ -4,6 +4,7 @@ use super::deposit::{self, How};
 use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
+use archive::registry::waits;
 use archive::site::Site;
 use archive::worker::WATCHING;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -13,6 +14,7 @@ use queue::runtime::{Settings, Stop};
 use queue::view::{self, JobView, ListFilter};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -24,8 +26,8 @@ use tokio::sync::watch;
   accession ingest batch.checkm --collection maps
 
 No server is needed: this process does all the work, and ends with 0 only if every object was
-preserved. What it could not finish is kept; `accession jobs failed` shows it, and `accession work`
-or the next ingest goes on with it.")]
+preserved. What it could not finish is kept; `accession jobs failed` shows what failed, and
+`accession work --until-empty` goes on with the rest.")]
 pub struct Args {
     /// What to take in
     #[arg(required = true, value_name = "PATH|URL")]
@@ -54,8 +56,10 @@ pub async fn work_on(
     let worker =
         tokio::spawn(archive::worker::work(site.clone(), settings, |p, _| p != WATCHING, stopped));
     tokio::spawn(super::queue::stop_on_signals(stop.clone()));
-    let bars = (!global.json && !global.quiet)
-        .then(|| tokio::spawn(show_progress(site.clone(), ids.clone())));
+    let bars = (!global.quiet).then(|| match std::io::stderr().is_terminal() && !global.json {
+        true => tokio::spawn(show_progress(site.clone(), ids.clone())),
+        false => tokio::spawn(deposit::say_why_it_waits(site.clone(), ids.clone())),
+    });
     let waited = deposit::wait(site, ids);
     tokio::pin!(waited);
     let mut interrupted = stop.subscribe();
@@ -63,7 +67,7 @@ pub async fn work_on(
         batches = &mut waited => batches?,
         _ = interrupted.wait_for(|s| *s != Stop::No) => {
             let _ = worker.await;
-            return Err(Failure { status: 130, code: "interrupted", message: "stopped before the end; what was received is kept, and `accession work` goes on with it".to_string() });
+            return Err(Failure { status: 130, code: "interrupted", message: "stopped before the end; what was received is kept, and `accession work --until-empty` goes on with it".to_string() });
         }
     };
     if let Some(bars) = bars {
@@ -139,12 +143,16 @@ struct Seen {
     waiting: Option<String>,
 }
 
-fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> queue::Result<Seen> {
+fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> archive::Result<Seen> {
     let catalog = queue::Catalog::load(tx)?;
-    let Seen { mut total, mut done, mut failed, mut jobs, .. } = Seen::default();
+    let stopped = waits::anything_stopped(tx)?;
+    let Seen { mut total, mut done, mut failed, mut jobs, mut waiting } = Seen::default();
     let mut open = None;
     for id in ids {
         let batch = batch::load(tx, *id)?;
+        if stopped && waiting.is_none() {
+            waiting = waits::stopped(tx, &catalog, &batch)?;
+        }
         total += u64::try_from(batch.total).unwrap_or(0);
         done += u64::try_from(batch.succeeded + batch.failed + batch.cancelled).unwrap_or(0);
         failed += u64::try_from(batch.failed).unwrap_or(0);
@@ -159,8 +167,7 @@ fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> queue::Result<Seen> {
             open = Some(*id);
         }
     }
-    let mut waiting = None;
-    if let (true, Some(batch)) = (jobs.is_empty(), open) {
+    if let (None, true, Some(batch)) = (&waiting, jobs.is_empty(), open) {
         let filter = ListFilter {
             status: Some(Status::Queued),
             batch: Some(batch),

@@ -21,30 +21,69 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// List jobs, newest first
+    #[command(after_help = "Examples:
+  accession jobs list --status failed
+  accession jobs list ingest --batch 3 --limit 100")]
     List(look::List),
     /// Show a job with its whole history
+    #[command(after_help = "Example:
+  accession jobs show 17")]
     Show(look::Show),
     /// Say in one sentence why a job is not running now
+    #[command(after_help = "Example:
+  accession jobs why 17")]
     Why(look::Why),
     /// What has not moved for long, and why
+    #[command(after_help = "Examples:
+  accession jobs stuck
+  accession jobs stuck ingest --over 10m")]
     Stuck(look::Stuck),
     /// List failed jobs
+    #[command(after_help = "Examples:
+  accession jobs failed
+  accession jobs failed ingest --limit 10")]
     Failed(look::Failed),
     /// List failed jobs nobody has looked at, or mark them as seen
+    #[command(after_help = "Examples:
+  accession jobs review
+  accession jobs review --seen 17 --reason 'the depositor was told'")]
     Review(look::Review),
     /// Requeue all failed jobs that fit a filter
+    #[command(after_help = "Examples:
+  accession jobs retry ingest --dry-run
+  accession jobs retry --batch 3 --reason 'the disk was mended'
+  accession jobs retry --all")]
     Retry(act::Retry),
     /// Send a job again, to the stage it failed in or an earlier one
+    #[command(after_help = "Examples:
+  accession jobs requeue 17 --reason 'the disk was mended'
+  accession jobs requeue 17 --to validating")]
     Requeue(act::Requeue),
     /// Hold jobs, a batch or a collection
+    #[command(after_help = "Examples:
+  accession jobs hold 17 --reason 'ask the depositor'
+  accession jobs hold --collection maps")]
     Hold(act::Hold),
     /// Release what was held
+    #[command(after_help = "Examples:
+  accession jobs release 17
+  accession jobs release --collection maps")]
     Release(act::Release),
     /// Cancel jobs or a batch; running ones are asked to stop
+    #[command(after_help = "Examples:
+  accession jobs cancel 17 18 --reason 'deposited by mistake'
+  accession jobs cancel --batch 3")]
     Cancel(act::Cancel),
     /// Stop handing out jobs of a stage, a pipeline or everything
+    #[command(after_help = "Examples:
+  accession jobs pause ingest --reason 'new disks'
+  accession jobs pause ingest --stage storing
+  accession jobs pause --all")]
     Pause(act::Pause),
     /// Go on handing out jobs
+    #[command(after_help = "Examples:
+  accession jobs unpause ingest
+  accession jobs unpause --all")]
     Unpause(act::Unpause),
 }
 

@@ -30,14 +30,23 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// List objects
+    #[command(
+        after_help = "Examples:\n  accession objects list --collection maps\n  accession objects list --format fmt/353 --csv"
+    )]
     List(List),
     /// Show an object: what it is, its versions and copies
+    #[command(after_help = "Example:\n  accession objects show box-17")]
     Show(One),
     /// List the files of a version
+    #[command(
+        after_help = "Examples:\n  accession objects files box-17 --version 1\n  accession objects files box-17 --csv"
+    )]
     Files(Files),
     /// List what has happened to an object
+    #[command(after_help = "Example:\n  accession objects events ark:/99999/fk4c9k31")]
     Events(Events),
     /// List an object's versions
+    #[command(after_help = "Example:\n  accession objects versions box-17")]
     Versions(One),
 }
 
@@ -112,15 +121,10 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     }
 }
 
-fn find(site: &Arc<Site>, name: &str) -> Result<ObjectView, Failure> {
+pub fn find(site: &Arc<Site>, name: &str) -> Result<ObjectView, Failure> {
     let name = name.to_string();
     let found: archive::Result<ObjectView> = site.db.read_blocking(move |tx| view::find(tx, &name));
-    found.map_err(|error| match error.code() {
-        "unknown_object" => {
-            Failure { status: 1, code: "unknown_object", message: error.to_string() }
-        }
-        _ => error.into(),
-    })
+    Ok(found?)
 }
 
 /// Rows as CSV: every cell quoted, and nothing that a spreadsheet would take for a formula.
@@ -228,7 +232,11 @@ fn show(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> 
     }
     field(
         "content",
-        &format!("{} files, {}", object.files, output::size(object.bytes.unsigned_abs())),
+        &format!(
+            "{}, {}",
+            output::count(object.files, "file"),
+            output::size(object.bytes.unsigned_abs())
+        ),
     )?;
     output::line("")?;
     version_table(&versions)?;
@@ -293,8 +301,8 @@ fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failur
     let object = find(site, &args.object)?;
     let version = args.version.unwrap_or(object.version);
     if version < 1 || version > object.version {
-        return Err(Failure::refused(
-            "unknown",
+        return Err(Failure::not_found(
+            "unknown_version",
             format!(
                 "{} has no version {version}; its versions are 1 to {}",
                 object.identifier, object.version

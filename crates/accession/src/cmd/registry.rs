@@ -19,8 +19,13 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Take in what a store has and the registry does not know
+    #[command(after_help = "Examples:
+  accession registry rebuild --from main
+  accession registry rebuild --from mirror")]
     Rebuild(Rebuild),
     /// Print all of the registry that a store can know, for comparing two of them
+    #[command(after_help = "Example:
+  accession registry dump > before.txt")]
     Dump,
 }
 
@@ -54,14 +59,27 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
                 output::json(&done)?;
             } else {
                 output::line(&format!(
-                    "{} objects taken in, with {} versions, {} files and {} events; {} were known",
-                    done.objects, done.versions, done.files, done.events, done.known
+                    "{} taken in, with {}, {} and {}; {} known, and {} of them new as copies in {}",
+                    output::count(done.objects, "object"),
+                    output::count(done.versions, "version"),
+                    output::count(done.files, "file"),
+                    output::count(done.events, "event"),
+                    done.known,
+                    done.copies,
+                    output::printable(&args.from)
                 ))?;
+                for behind in &done.behind {
+                    output::line(&format!("older than known: {}", output::printable(behind)))?;
+                }
                 for unreadable in &done.unreadable {
                     output::line(&format!("could not be read: {}", output::printable(unreadable)))?;
                 }
             }
-            Ok(if done.unreadable.is_empty() { Exit::Yes } else { Exit::No })
+            Ok(if done.unreadable.is_empty() && done.behind.is_empty() {
+                Exit::Yes
+            } else {
+                Exit::No
+            })
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::exit::Failure;
-use crate::session::{Session, data_directory};
+use crate::session::{Session, data_directory, make_private};
 use archive::config::{Config, Flags, Loaded};
 use archive::site::Site;
 use std::sync::Arc;
@@ -20,6 +20,9 @@ pub fn configuration(global: &Global) -> Result<Loaded, Failure> {
 pub fn open(global: &Global, options: db::Options) -> Result<(Arc<Site>, Loaded), Failure> {
     let loaded = configuration(global)?;
     let data = data_directory(global)?;
+    make_private(&data).map_err(|e| {
+        Failure::unable("data_directory", format!("the data directory {} cannot be made: {e}; choose another with --data or ACCESSION_DATA", data.display()))
+    })?;
     let session = Session::open_with(global, options)?;
     let signatures = super::formats::library(global)?
         .load(None)

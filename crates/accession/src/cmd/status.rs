@@ -45,12 +45,14 @@ pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
         return Ok(Exit::Yes);
     }
     output::line(&format!(
-        "{objects} objects, {files} files, {}",
+        "{}, {}, {}",
+        output::count(objects, "object"),
+        output::count(files, "file"),
         output::size(bytes.unsigned_abs())
     ))?;
     output::line(&format!(
         "work space {}: {percent}% of {} used",
-        site.settings.work_space.name,
+        output::printable(&site.settings.work_space.name),
         output::size(space.total)
     ))?;
     let alive = workers.iter().filter(|w| w.state == "live").count();

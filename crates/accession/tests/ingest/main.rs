@@ -8,7 +8,10 @@ mod crash;
 mod ezid;
 mod invalid;
 mod matrix;
+mod names;
+mod recovery;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;
+mod waiting;
 mod watched;

@@ -49,7 +49,11 @@ pub(super) fn refuse(job: &Claimed, context: &Context, error: Error) -> Outcome 
 
 async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outcome> {
     let id = batch_of(job)?;
-    let deposit = site.db.read(move |tx| find(tx, id)).await?;
+    let (deposit, batch) =
+        site.db.read(move |tx| Ok::<_, Error>((find(tx, id)?, batch::load(tx, id)?))).await?;
+    if batch.state != queue::BatchState::Pending {
+        return Ok(Outcome::Skip(format!("the batch is {} by now", batch.state)));
+    }
     let kind = match (deposit.options.kind, &deposit.source) {
         (Some(kind), _) => kind,
         (None, Source::Url(_)) => kind::of_url(&deposit.name),

@@ -51,7 +51,11 @@ async fn expand(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Ou
     let count = crate::stage::validating::blocking(move || expander.run()).await?;
     context.record(move |tx| {
         let now = tx.now();
-        batch::accept(tx, now, id).map(|_| ())
+        match batch::accept(tx, now, id) {
+            // It was cancelled or deleted meanwhile.
+            Err(queue::Error::Refused(_)) => Ok(()),
+            done => done.map(|_| ()),
+        }
     });
     let note = Some(format!("{count} objects to ingest"));
     Ok(Outcome::Success(queue::Handover { note, ..queue::Handover::default() }))
@@ -90,7 +94,7 @@ impl Expander {
             submitter: self.submitter.clone(),
             line: None,
         };
-        self.fill(vec![entry(1, &item, &self.collection)?])?;
+        self.fill(vec![self.entry(1, &item)?])?;
         Ok(1)
     }
 
@@ -114,7 +118,7 @@ impl Expander {
             let Rows::Each(kind) = rows else { continue };
             let Some(item) = manifest::item_of(&row, kind, &common) else { continue };
             number += 1;
-            portion.push(entry(number, &item, &self.collection)?);
+            portion.push(self.entry(number, &item)?);
             if portion.len() == PORTION {
                 self.fill(std::mem::take(&mut portion))?;
             }
@@ -145,10 +149,27 @@ impl Expander {
                 line: None,
             };
             number = 1;
-            portion.push(entry(1, &item, &self.collection)?);
+            portion.push(self.entry(1, &item)?);
         }
         self.fill(portion)?;
         Ok(u64::try_from(number).unwrap_or(0))
+    }
+
+    fn entry(&self, number: i64, item: &Item) -> Result<Entry> {
+        let subject = match (&item.identifier, item.local_ids.first()) {
+            (Some(id), _) | (None, Some(id)) => queue::subject::encode(id.as_bytes())?,
+            // The name of a path is one already: encoding it again would show another name.
+            (None, None) if item.line.is_none() && self.deposit.source.path().is_some() => {
+                queue::subject::encode(&queue::subject::decode(&item.name))?
+            }
+            (None, None) => queue::subject::encode(item.name.as_bytes())?,
+        };
+        Ok(Entry {
+            number,
+            subject,
+            lock: Some(item.lock(&self.collection)),
+            payload: Some(serde_json::json!(item).to_string().into_bytes()),
+        })
     }
 
     /// Writing an entry again changes nothing, so a run that was cut short begins again.
@@ -159,19 +180,6 @@ impl Expander {
             batch::fill(tx, &catalog, batch, &entries).map_err(Error::from)
         })
     }
-}
-
-fn entry(number: i64, item: &Item, collection: &str) -> Result<Entry> {
-    let subject = match (&item.identifier, item.local_ids.first()) {
-        (Some(id), _) | (None, Some(id)) => id.clone(),
-        (None, None) => item.name.clone(),
-    };
-    Ok(Entry {
-        number,
-        subject: queue::subject::encode(subject.as_bytes())?,
-        lock: Some(item.lock(collection)),
-        payload: Some(serde_json::json!(item).to_string().into_bytes()),
-    })
 }
 
 /// Opens a manifest in either of its forms.

@@ -117,13 +117,26 @@ impl Package {
             Form::Zip => Arc::new(ZipFile::new(file, &self.name)),
             Form::File | Form::Directory => {
                 let size = file.metadata().map_err(|e| unreadable(&path, &e))?.len();
-                Arc::new(SingleFile { file, name: self.name.clone(), size })
+                let (name, utf8) = self.file_name();
+                Arc::new(SingleFile { file, name, utf8, size })
             }
         })
     }
 }
 
 impl Package {
+    /// What the one file of a package is called in the object: as it is called where it is, with
+    /// the bytes that are not UTF-8 as in directories, and whether there are none of those. One
+    /// that was fetched has the name it was deposited under.
+    fn file_name(&self) -> (String, bool) {
+        let path = self.path();
+        let here = path.file_name().unwrap_or_default().as_bytes();
+        match queue::subject::decode(&self.name) == here {
+            true => (bagit::path::from_bytes(here), std::str::from_utf8(here).is_ok()),
+            false => (self.name.clone(), true),
+        }
+    }
+
     /// The bytes of a member as a stretch of a file, where they are just that: not for what is
     /// compressed.
     pub fn stretch(&self, locator: &[u8]) -> Option<Stretch> {
@@ -164,7 +177,7 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Error {
         ),
         io::ErrorKind::PermissionDenied => Error::permanent(
             "package_forbidden",
-            format!("{shown} may not be read by this worker; give it the right to, and requeue"),
+            format!("{shown} may not be read by this worker; let it, and requeue the job"),
         ),
         _ => Error::transient("package_unreadable", format!("{shown} cannot be read: {error}")),
     }
@@ -174,6 +187,7 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Error {
 struct SingleFile {
     file: File,
     name: String,
+    utf8: bool,
     size: u64,
 }
 
@@ -191,7 +205,7 @@ impl Members for SingleFile {
             path: self.name.clone(),
             kind: Kind::File,
             size: Some(self.size),
-            utf8: true,
+            utf8: self.utf8,
             locator: Vec::new(),
         })
     }
@@ -228,8 +242,42 @@ impl Read for FromStart<'_> {
 pub fn reading_failed(error: bagit::Error) -> Error {
     match error {
         bagit::Error::Stopped => Error::Stopped,
+        bagit::Error::Io { what, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+            Error::permanent(
+                "package_forbidden",
+                format!("{what} may not be read by this worker; let it, and requeue the job"),
+            )
+        }
         bagit::Error::Io { .. } => Error::transient("package_unreadable", error.to_string()),
         bagit::Error::Limit { .. } => Error::permanent("package_limit", error.to_string()),
         other => Error::permanent("package_damaged", other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_keeps_its_name_and_a_fetched_one_the_name_it_was_deposited_under() {
+        let dir = tempfile::tempdir().unwrap();
+        for (on_disk, deposited, kept) in [
+            (b"a%FF".as_slice(), None, ("a%FF", true)),
+            (b"a\xff", None, ("a%FF", false)),
+            (b"a\nb", None, ("a\nb", true)),
+            (b"payload", Some("a%20b.txt"), ("a%20b.txt", true)),
+        ] {
+            let path = dir.path().join(std::ffi::OsStr::from_bytes(on_disk));
+            std::fs::write(&path, "x").unwrap();
+            let named = crate::item::Source::from_path(&path).unwrap().file_name();
+            let package = Package::at(Form::File, &path, deposited.unwrap_or(&named)).unwrap();
+            let mut found = Vec::new();
+            let listed = package.open().unwrap().list(false, &mut |member| {
+                found.push((member.path, member.utf8));
+                Ok(())
+            });
+            listed.unwrap();
+            assert_eq!(found, [(kept.0.to_string(), kept.1)]);
+        }
     }
 }

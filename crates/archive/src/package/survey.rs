@@ -134,6 +134,8 @@ fn check_plain(members: &dyn Members, problems: &mut Problems) -> Result<()> {
     let (one, other) = (RandomState::new(), RandomState::new());
     let key = |text: &str| (one.hash_one(text), other.hash_one(text));
     let (mut exact, mut folded) = (HashSet::new(), HashSet::new());
+    // Names that are not UTF-8 are kept as text, which may be another file's name.
+    let mut spelled = HashSet::new();
     members
         .list(false, &mut |member| {
             let shown = &member.path;
@@ -156,8 +158,16 @@ fn check_plain(members: &dyn Members, problems: &mut Problems) -> Result<()> {
                 problems.error("unsafe_path", shown, format!("{shown}: its path is not accepted, because {fault}; rename it"));
                 return Ok(());
             }
+            if !member.utf8 {
+                spelled.insert(key(shown));
+                problems.warning("path_not_utf8", shown, format!("{shown} is what a name is kept as that is not UTF-8: %XX stands for a byte of it"));
+            }
             if !exact.insert(key(shown)) {
-                problems.error("duplicate_path", shown, format!("{shown} is in the package twice; remove one"));
+                let what = match spelled.contains(&key(shown)) {
+                    true => "is the name of one file, and what the name of another, which is not UTF-8, is kept as; rename one",
+                    false => "is in the package twice; remove one",
+                };
+                problems.error("duplicate_path", shown, format!("{shown} {what}"));
             } else {
                 let same: String = shown.nfc().flat_map(char::to_lowercase).collect();
                 if !folded.insert(key(&same)) {

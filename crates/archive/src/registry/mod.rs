@@ -9,3 +9,4 @@ pub mod record;
 pub mod reports;
 pub mod resolve;
 pub mod view;
+pub mod waits;

@@ -2,7 +2,7 @@
 //! says which files each version has.
 
 use super::carried::{Line, RECORD};
-use super::events;
+use super::{events, view};
 use crate::codes::ObjectState;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -23,6 +23,10 @@ pub struct Rebuilt {
     pub events: u64,
     /// Objects that were in the registry already, as new as in the store.
     pub known: u64,
+    /// Those of them whose copy in this store was not known, and is now.
+    pub copies: u64,
+    /// Objects that the store has in an older state than the registry: those are no copies.
+    pub behind: Vec<String>,
     /// Objects whose records could not be read, and why.
     pub unreadable: Vec<String>,
 }
@@ -39,13 +43,20 @@ pub async fn rebuild(
     while let Some(path) = paths.next().await {
         let path = path.map_err(|e| store_error(store, e))?;
         match one(site, store, &place.root, &path).await {
-            Ok(Some((versions, files, events))) => {
+            Ok(One::Restored(versions, files, events)) => {
                 rebuilt.objects += 1;
                 rebuilt.versions += versions;
                 rebuilt.files += files;
                 rebuilt.events += events;
             }
-            Ok(None) => rebuilt.known += 1,
+            Ok(One::Known { another_copy }) => {
+                rebuilt.known += 1;
+                rebuilt.copies += u64::from(another_copy);
+            }
+            Ok(One::Behind(what)) => {
+                rebuilt.known += 1;
+                rebuilt.behind.push(what);
+            }
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => rebuilt.unreadable.push(format!("{path}: {error}")),
         }
@@ -62,18 +73,42 @@ struct Carried {
     files: Vec<Line>,
 }
 
-async fn one(
-    site: &Arc<Site>,
-    store: &str,
-    root: &ocfl::StorageRoot,
-    path: &str,
-) -> Result<Option<(u64, u64, u64)>> {
+/// What became of one object of the store.
+enum One {
+    /// Its versions, files and events are in the registry now.
+    Restored(u64, u64, u64),
+    Known {
+        another_copy: bool,
+    },
+    /// The registry knows a newer version than this store has.
+    Behind(String),
+}
+
+async fn one(site: &Arc<Site>, store: &str, root: &ocfl::StorageRoot, path: &str) -> Result<One> {
     let object = root.object_at(path).await.map_err(|e| store_error(store, e))?;
     let head = i64::from(object.inventory().head().number());
     let identifier = object.id().to_string();
     let known: Option<i64> = site.db.read(move |tx| head_of(tx, &identifier)).await?;
-    if known.is_some_and(|known| known >= head) {
-        return Ok(None);
+    match known {
+        Some(known) if known > head => {
+            return Ok(One::Behind(format!(
+                "{}: the store has version {head}, and the registry version {known}",
+                object.id()
+            )));
+        }
+        Some(known) if known == head => {
+            let copy = Arc::new(AnotherCopy {
+                identifier: object.id().to_string(),
+                store: store.to_string(),
+                version: head,
+                key: path.to_string(),
+                digest: object.digest().to_string(),
+                files: states(&object).pop().unwrap_or_default(),
+            });
+            let another_copy = site.db.write(move |tx| adopt(tx, &copy)).await?;
+            return Ok(One::Known { another_copy });
+        }
+        _ => {}
     }
     let mut versions = Vec::new();
     for version in object.inventory().versions() {
@@ -95,7 +130,61 @@ async fn one(
     );
     let facts = Arc::new(facts);
     site.db.write(move |tx| restore(tx, &facts)).await?;
-    Ok(Some(counts))
+    Ok(One::Restored(counts.0, counts.1, counts.2))
+}
+
+/// A copy of a version that the registry knows from elsewhere.
+struct AnotherCopy {
+    identifier: String,
+    store: String,
+    version: i64,
+    key: String,
+    digest: String,
+    /// The deposited files of that version: path and digest.
+    files: HashMap<String, String>,
+}
+
+/// Takes in a copy of what is known from another store, if it is the same: whether it was new.
+fn adopt(tx: &mut Tx<'_>, copy: &AnotherCopy) -> Result<bool> {
+    const COPY: Statement = statement!("sql/put_copy");
+    let Some((id,)) = find_id(tx, &copy.identifier)? else { return Ok(false) };
+    let copies = view::copies(tx, id)?;
+    if copies.iter().any(|c| c.store == copy.store && c.version == copy.version) {
+        return Ok(false);
+    }
+    let like = copies.iter().find(|c| c.version == copy.version && c.digest == copy.digest);
+    if like.is_none() && !has_files(tx, id, copy)? {
+        let name = &copy.identifier;
+        return Err(Error::permanent(
+            "different_content",
+            format!(
+                "the registry has {name} with other files; `accession objects files {name}` shows them, and `accession ocfl` the store's own"
+            ),
+        ));
+    }
+    // Nobody has looked at it yet, so it is due like the one it equals, or at once.
+    let now = tx.now();
+    let (at, due) = like.map_or((now, now), |c| (c.stored_at, c.fixity_due));
+    let AnotherCopy { store, version, key, digest, .. } = copy;
+    tx.execute(&COPY, &db::params![id, store, *version, key, digest, at, due])?;
+    Ok(true)
+}
+
+/// Whether the registry has the same files in this version, all of them.
+fn has_files(tx: &mut Tx<'_>, id: i64, copy: &AnotherCopy) -> Result<bool> {
+    let (mut after, mut seen) = (String::new(), 0);
+    loop {
+        let page = view::files(tx, id, copy.version, &after, 1000)?;
+        let Some(last) = page.last() else { return Ok(seen == copy.files.len()) };
+        after = last.path.clone();
+        let same = |f: &view::FileView| {
+            copy.files.get(&f.path).is_some_and(|d| d.eq_ignore_ascii_case(&f.sha512))
+        };
+        if !page.iter().all(same) {
+            return Ok(false);
+        }
+        seen += page.len();
+    }
 }
 
 fn head_of(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<i64>> {
@@ -189,6 +278,8 @@ fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
         }
     }
     let id = tx.next_ids("object_ids", 1)?[0];
+    // Its name was probably minted; so the next to be minted is a new one, or nearly.
+    tx.next_ids("ark_numbers", 1)?;
     let moment = |carried: &Carried| match &carried.version {
         Line::Version { at, .. } => *at,
         _ => 0,

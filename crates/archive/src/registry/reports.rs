@@ -95,6 +95,8 @@ pub fn review(tx: &mut Tx<'_>, job: i64) -> Result<Option<ReviewLine>> {
 pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
     const TOTALS: Statement = statement!("sql/report_totals");
     let batch = batch::load(tx, id)?;
+    let catalog = Catalog::load(tx)?;
+    let waits = super::waits::stopped(tx, &catalog, &batch)?;
     let newest: Option<serde_json::Value> =
         report::newest(tx, id)?.and_then(|text| serde_json::from_str(&text).ok());
     let said = |key: &str| newest.as_ref().and_then(|n| n[key].as_i64()).unwrap_or(0);
@@ -126,6 +128,8 @@ pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
         unchanged,
         bytes,
         error: batch.error,
+        waits,
+        held: batch.held,
         created_at: batch.created_at,
         finished_at: finished.unwrap_or(batch.updated_at),
         formats: formats(tx, id)?,

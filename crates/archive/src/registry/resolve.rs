@@ -134,35 +134,55 @@ fn find(tx: &mut Tx<'_>, asked: &Asked) -> Result<Option<Found>> {
 
 /// Reserves a new object; `None` if its identifier has to come from a service.
 fn reserve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Option<Found>> {
-    const INSERT: Statement = statement!("sql/insert_object");
     let shown = asked.identifier.as_ref().or(asked.local_ids.first());
     check_mode(asked.mode, false, shown.map_or("it", String::as_str))?;
-    let identifier = match (&asked.identifier, &asked.minted_by) {
-        (Some(identifier), _) => identifier.clone(),
-        (None, MintedBy::Us(minter)) => {
-            let number = tx.next_ids("ark_numbers", 1)?[0];
-            minter.mint(u64::try_from(number).unwrap_or(0))
-        }
-        (None, MintedBy::Service) => return Ok(None),
-        (None, MintedBy::Nobody) => {
-            return Err(Error::permanent(
-                "identifier_required",
+    match (&asked.identifier, &asked.minted_by) {
+        (Some(identifier), _) => match insert(tx, job, asked, identifier)? {
+            Some(found) => Ok(Some(found)),
+            None => Err(Error::transient(
+                "reserved_meanwhile",
                 format!(
-                    "collection `{}` wants its identifiers with the deposit; give one with --id, in the manifest, or as External-Identifier in bag-info.txt",
-                    asked.collection
+                    "another deposit has just reserved `{identifier}`; this one comes after it"
                 ),
-            ));
+            )),
+        },
+        (None, MintedBy::Us(minter)) => mint(tx, job, asked, minter).map(Some),
+        (None, MintedBy::Service) => Ok(None),
+        (None, MintedBy::Nobody) => Err(Error::permanent(
+            "identifier_required",
+            format!(
+                "collection `{}` wants its identifiers with the deposit; give one with --id, in the manifest, or as External-Identifier in bag-info.txt",
+                asked.collection
+            ),
+        )),
+    }
+}
+
+/// Reserves an object with a new name. One that is taken is passed over: a registry that was
+/// rebuilt from a store counts from a guess, and an identifier may have been supplied that the
+/// minter comes to as well, even at this moment.
+fn mint(tx: &mut Tx<'_>, job: i64, asked: &Asked, minter: &Minter) -> Result<Found> {
+    loop {
+        let number = tx.next_ids("ark_numbers", 1)?[0];
+        let identifier = minter.mint(u64::try_from(number).unwrap_or(0));
+        if let Some(found) = insert(tx, job, asked, &identifier)? {
+            return Ok(found);
         }
-    };
+    }
+}
+
+/// `None` if the identifier is taken.
+fn insert(tx: &mut Tx<'_>, job: i64, asked: &Asked, identifier: &str) -> Result<Option<Found>> {
+    const INSERT: Statement = statement!("sql/insert_object");
     let object = tx.next_ids("object_ids", 1)?[0];
     let now = tx.now();
-    tx.execute(
+    let inserted = tx.execute(
         &INSERT,
-        &db::params![object, &identifier, &asked.collection, &asked.lock, job, &asked.title, now],
+        &db::params![object, identifier, &asked.collection, &asked.lock, job, &asked.title, now],
     )?;
-    Ok(Some(Found {
+    Ok((inserted > 0).then(|| Found {
         object,
-        identifier,
+        identifier: identifier.to_string(),
         collection: asked.collection.clone(),
         lock: asked.lock.clone(),
         state: ObjectState::Reserved,

@@ -6,6 +6,8 @@ use super::{BatchReport, Head, command, cut, facts, one_line, verdict};
 /// No mail is longer.
 pub const MAIL_BYTES_MAX: usize = 32 << 10;
 pub(super) const LINES_MAX: usize = 15;
+/// Lines that each of them may have: what failed, how many problems there are, and the first.
+const PARTS_MAX: usize = 3;
 const FORMATS_MAX: usize = 10;
 /// A line that would be longer is cut; the full lists have all of it.
 pub(super) const LINE_BYTES_MAX: usize = 400;
@@ -26,7 +28,7 @@ pub fn mail_text(report: &BatchReport) -> String {
         mail.push_str(&format!(
             "{:<14}{}\n",
             format!("{label}:"),
-            shortened(&value, LINE_BYTES_MAX)
+            shortened(&one_line(&value), LINE_BYTES_MAX)
         ));
     }
     let changes = report.changed.iter().map(change);
@@ -56,7 +58,7 @@ fn list(
     mail.push_str(&format!("\n{title}\n"));
     let mut listed = 0;
     for line in lines.take(LINES_MAX) {
-        for part in line.lines() {
+        for part in line.lines().take(PARTS_MAX) {
             let indent = if part.starts_with(' ') { "    " } else { "  " };
             mail.push_str(&format!("{indent}{}\n", shortened(part, LINE_BYTES_MAX)));
         }

@@ -42,6 +42,12 @@ pub struct Head {
     pub bytes: i64,
     /// Why the batch as a whole failed, if it did.
     pub error: Option<String>,
+    /// Who stopped it and why, while it is stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<String>,
+    /// Somebody holds it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
     #[serde(with = "time")]
     pub created_at: Micros,
     #[serde(with = "time")]
@@ -348,9 +354,19 @@ fn verdict(head: &Head) -> String {
         parts.push(format!("{} cancelled", head.cancelled));
     }
     if parts.is_empty() {
-        parts.push("nothing was preserved".to_owned());
+        let nothing = if ended(head) { "nothing was preserved" } else { "nothing is done yet" };
+        parts.push(nothing.to_owned());
     }
-    format!("Batch {} {}: {}", head.batch, one_line(&head.state), parts.join(", "))
+    format!("Batch {} {}: {}", head.batch, one_line(&state(head)), parts.join(", "))
+}
+
+fn state(head: &Head) -> String {
+    if head.held { format!("held ({})", head.state) } else { head.state.clone() }
+}
+
+/// A report is written when all has ended; but people look at batches before that.
+fn ended(head: &Head) -> bool {
+    !(head.state.starts_with("pending") || head.state.starts_with("processing"))
 }
 
 /// The facts of the head, as labels and values.
@@ -364,8 +380,12 @@ fn facts(head: &Head) -> Vec<(&'static str, String)> {
     }
     facts.push(("Submitted by", one_line(&head.submitter)));
     facts.push(("Submitted at", queue::view::show_time(head.created_at)));
-    facts.push(("Finished at", queue::view::show_time(head.finished_at)));
-    facts.push(("State", one_line(&head.state)));
+    let last = if ended(head) { "Finished at" } else { "Last change" };
+    facts.push((last, queue::view::show_time(head.finished_at)));
+    facts.push(("State", one_line(&state(head))));
+    if let Some(waits) = &head.waits {
+        facts.push(("Waits", one_line(waits)));
+    }
     facts.push(("Submitted", count(head.submitted, "object")));
     facts.push(("Succeeded", format!("{} (unchanged: {})", head.succeeded, head.unchanged)));
     facts.push(("Failed", head.failed.to_string()));
@@ -375,7 +395,7 @@ fn facts(head: &Head) -> Vec<(&'static str, String)> {
         facts.push(("Report", format!("version {}, an update of the one before", head.version)));
     }
     if let Some(error) = &head.error {
-        facts.push(("Error", one_line(error)));
+        facts.push(("Error", error.lines().map(one_line).collect::<Vec<_>>().join("\n")));
     }
     facts
 }

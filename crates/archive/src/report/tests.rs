@@ -25,7 +25,7 @@ fn sample() -> BatchReport {
         objects_total: 3,
         failures_total: 1,
         changed_total: 1,
-        error: None,
+        ..Head::default()
     };
     let object = ObjectLine {
         job: 101,
@@ -144,7 +144,10 @@ fn an_empty_report_is_whole() {
     assert!(rendered(Format::Html, &report).ends_with("</html>\n"));
     assert_eq!(rendered(Format::Csv, &report).lines().count(), 1);
     let text = rendered(Format::Text, &report);
-    assert!(text.contains("nothing was preserved") && text.contains("no rows in it"), "{text}");
+    assert!(
+        text.contains("nothing was preserved") && text.contains("no rows\n              in it"),
+        "{text}"
+    );
 }
 
 #[test]

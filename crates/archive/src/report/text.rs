@@ -12,6 +12,8 @@ impl Render for Text {
     fn start(&self, head: &Head, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}\n", verdict(head))?;
         for (label, value) in facts(head) {
+            // All that is wrong with a batch, one below the other.
+            let value = value.replace('\n', &format!("\n{:14}", ""));
             writeln!(out, "{:<14}{value}", format!("{label}:"))?;
         }
         if !head.formats.is_empty() {
@@ -71,14 +73,17 @@ pub(super) fn change(line: &ChangeLine) -> String {
 
 pub(super) fn failure(line: &FailureLine) -> String {
     let file = line.file.as_deref().map_or(String::new(), |file| format!(", {}", one_line(file)));
-    format!(
-        "{} failed in {}{file} (job {}, {})\n    {}",
+    let mut told = format!(
+        "{} failed in {}{file} (job {}, {})",
         one_line(&line.subject),
         one_line(&line.stage),
         line.job,
-        one_line(&line.code),
-        one_line(&line.message)
-    )
+        one_line(&line.code)
+    );
+    for said in line.message.lines() {
+        told.push_str(&format!("\n    {}", one_line(said)));
+    }
+    told
 }
 
 fn object(line: &ObjectLine) -> String {

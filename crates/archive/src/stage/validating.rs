@@ -340,6 +340,10 @@ async fn finish(
     let algorithms: Vec<&str> =
         checked.survey.algorithms.iter().map(|a| a.name()).chain(["sha512"]).collect();
     let counts = format!("{} of {} bytes", plural(checked.files, "file"), checked.bytes);
+    let found = match renamed(&checked.problems) {
+        Some(renamed) => format!("{counts}; names that are not UTF-8 are kept as {renamed}"),
+        None => counts.clone(),
+    };
     let what = match checked.survey.is_bag {
         true => "BagIt: structure, manifests, tag manifests, Payload-Oxum, paths",
         false => "structure, paths, digests given",
@@ -353,7 +357,7 @@ async fn finish(
         ingest::put_files(tx, id, &left)?;
         ingest::save(tx, &ingest)?;
         let mut validation =
-            Event::of(&here, id, EventType::Validation, "", now).detail(what).note(counts.clone());
+            Event::of(&here, id, EventType::Validation, "", now).detail(what).note(found.clone());
         if warnings > 0 {
             validation = validation.outcome("warning");
         }
@@ -365,6 +369,20 @@ async fn finish(
     });
     failpoint("validating.end");
     Ok(Outcome::success())
+}
+
+/// Some of the names that files are kept under because their own are not UTF-8.
+fn renamed(problems: &Problems) -> Option<String> {
+    const SHOWN: usize = 10;
+    let all: Vec<&str> = problems
+        .listed
+        .iter()
+        .filter(|p| p.code.ends_with("path_not_utf8"))
+        .map(|p| p.place.as_str())
+        .collect();
+    let more =
+        if all.len() > SHOWN { format!(" and {} more", all.len() - SHOWN) } else { String::new() };
+    (!all.is_empty()).then(|| format!("{}{more}", all[..SHOWN.min(all.len())].join(", ")))
 }
 
 /// A failure is an event too, whether or not there ever is an object.

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::sqlite::gate::Gate;
 use crate::sqlite::{SqliteConnection, beside};
 use rusqlite::backup::{Backup, StepResult};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -50,12 +51,16 @@ pub fn restore(from: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Re
 }
 
 fn copy(source: &SqliteConnection, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
-    let mut target = rusqlite::Connection::open(to).map_err(|e| {
+    let cannot = |e: String| {
         Error::CannotOpen(
             to.display().to_string(),
             format!("{e}; check that its directory is writable"),
         )
-    })?;
+    };
+    // What is in it is nobody else's business, wherever it is put.
+    let private = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
+    private.map_err(|e| cannot(e.to_string()))?;
+    let mut target = rusqlite::Connection::open(to).map_err(|e| cannot(e.to_string()))?;
     let error = |e| Error::from_sqlite(&to.display().to_string(), e);
     let backup = Backup::new(&source.inner, &mut target).map_err(error)?;
     loop {

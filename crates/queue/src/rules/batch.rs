@@ -110,7 +110,7 @@ pub fn create(tx: &mut Tx<'_>, now: Micros, batch: &NewBatch<'_>) -> Result<i64>
 
 pub fn load(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
     const LOAD: Statement = statement!("sql/load_batch");
-    let hint = "`accession queue batches` shows those there are";
+    let hint = "`accession batches list` shows those there are";
     tx.first(&LOAD, &db::params![batch])?.ok_or_else(|| Error::unknown("batch", batch, hint))
 }
 
@@ -135,7 +135,8 @@ fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
 /// short begins again where it was.
 pub fn fill(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, entries: &[Entry]) -> Result<()> {
     const INSERT: Statement = statement!("sql/insert_entries", per engine);
-    let found = load(tx, batch)?;
+    // Locked: a batch that is cancelled at this moment gets no entries after its end.
+    let found = lock(tx, batch)?;
     if found.state != BatchState::Pending {
         return Err(Error::Refused(format!(
             "batch {batch} is {} and takes no more entries",

@@ -222,7 +222,7 @@ fn settle_one(
             breaker::probe_over(tx, work, &run, None)?;
             let verdict = Verdict {
                 error,
-                note: "permanent error: trying again would change nothing",
+                note: "permanent error: trying again changes nothing before its cause is mended",
                 recoverable: true,
             };
             running::fail(tx, work, pipeline, &item.lease, &run, &verdict)?

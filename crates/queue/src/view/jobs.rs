@@ -168,7 +168,7 @@ pub fn failed(
 
 pub fn show(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<JobView> {
     const SHOW: Statement = statement!("sql/show_job");
-    let hint = "`accession queue list` shows the jobs there are";
+    let hint = "`accession jobs list` shows the jobs there are";
     let found: Option<JobView> = tx.first(&SHOW, &db::params![job])?;
     found.map(|row| row.named(catalog)).ok_or_else(|| Error::unknown("job", job, hint))
 }

@@ -68,8 +68,9 @@ pub(super) fn tell(place: &Path, written: &Written, global: &Global) -> Result<(
         return Ok(output::json(&serde_json::json!({"bag": place, "written": written}))?);
     }
     let algorithms: Vec<_> = written.algorithms.iter().map(|a| a.name()).collect();
-    let (files, size) = (written.payload.files, output::size(written.payload.octets));
-    let text = format!("{}: {files} files, {size}, {}", place.display(), algorithms.join(" "));
+    let (files, size) =
+        (output::count(written.payload.files, "file"), output::size(written.payload.octets));
+    let text = format!("{}: {files}, {size}, {}", place.display(), algorithms.join(" "));
     Ok(output::line(&output::printable(&text))?)
 }
 

@@ -181,7 +181,7 @@ fn tell_problem(path: &Path, problem: &Problem) {
         Severity::Warning => ("warning", anstyle::AnsiColor::Yellow),
     };
     let style = colour.on_default().bold();
-    let text = format!("{}: {problem}", path.display()).replace('\n', "\\n");
+    let text = format!("{}: {problem}", path.display());
     anstream::eprintln!("{style}{word}{style:#}: {}", output::printable(&text));
 }
 

@@ -170,7 +170,7 @@ impl Show {
 
     fn say(&self, text: &str) -> Result<(), Failure> {
         if !self.global.json {
-            output::line(&output::printable(text))?;
+            output::line(&output::printable_lines(text))?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ pub fn data_directory(global: &Global) -> Result<Vec<Finding>, Failure> {
     let path = session::data_directory(global)?;
     let what = "data directory";
     let shown = path.display().to_string();
-    if let Err(error) = writable(&path) {
+    if let Err(error) = session::make_private(&path).and_then(|()| writable(&path)) {
         let fix = format!(
             "make {shown} a directory that this user can write, or choose another with --data"
         );

@@ -7,6 +7,7 @@ use crate::cli::Global;
 use crate::cmd::site;
 use crate::exit::{Exit, Failure};
 use crate::{output, session};
+use archive::config::{Config, Loaded};
 use serde::Serialize;
 
 /// Check database, stores, work space, mail, signatures, clock and permissions
@@ -63,21 +64,20 @@ impl Finding {
 }
 
 pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
-    let loaded = site::configuration(global)?;
-    let mut findings = vec![Finding::ok(
-        "configuration",
-        loaded.file.as_ref().map_or("no file; defaults".to_string(), |f| f.display().to_string()),
-    )];
-    let config = &loaded.config;
+    let loaded = site::configuration(global);
+    let mut findings = vec![configuration(&loaded)];
     findings.extend(local::data_directory(global)?);
     findings.extend(local::database(global));
-    findings.extend(local::secrets(config));
-    findings.extend(local::work_space(config));
     findings.extend(local::signatures(global));
-    findings.extend(local::identifiers(config));
-    let runtime = tokio::runtime::Runtime::new()?;
-    let data = session::data_directory(global)?;
-    findings.extend(runtime.block_on(outside::all(config, &data)));
+    match &loaded {
+        Ok(loaded) => findings.extend(configured(&loaded.config, global)?),
+        // What it says of stores may be right; but a guess is no examination.
+        Err(_) => findings.push(Finding::warning(
+            "stores, mail, …",
+            "what the configuration names was not looked at",
+            "correct the configuration, then run this again",
+        )),
+    }
     let problems = findings.iter().filter(|f| f.state == State::Problem).count();
     let warnings = findings.iter().filter(|f| f.state == State::Warning).count();
     if global.json {
@@ -93,6 +93,30 @@ pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
     Ok(if problems == 0 { Exit::Yes } else { Exit::No })
 }
 
+fn configuration(loaded: &Result<Loaded, Failure>) -> Finding {
+    let what = "configuration";
+    match loaded {
+        Ok(Loaded { file: Some(file), .. }) => Finding::ok(what, file.display().to_string()),
+        Ok(_) => Finding::ok(what, "no file; defaults"),
+        Err(failure) => Finding::problem(
+            what,
+            failure.message.clone(),
+            "correct it there; docs/configuration.md lists what can be set",
+        ),
+    }
+}
+
+/// Everything that the configuration names.
+fn configured(config: &Config, global: &Global) -> Result<Vec<Finding>, Failure> {
+    let mut findings = local::secrets(config);
+    findings.extend(local::work_space(config));
+    findings.extend(local::identifiers(config));
+    let runtime = tokio::runtime::Runtime::new()?;
+    let data = session::data_directory(global)?;
+    findings.extend(runtime.block_on(outside::all(config, &data)));
+    Ok(findings)
+}
+
 fn print(finding: &Finding) -> Result<(), Failure> {
     let (word, colour) = match finding.state {
         State::Ok => ("ok", anstyle::AnsiColor::Green),
@@ -100,7 +124,7 @@ fn print(finding: &Finding) -> Result<(), Failure> {
         State::Problem => ("problem", anstyle::AnsiColor::Red),
     };
     let style = colour.on_default();
-    let (what, found) = (output::printable(&finding.what), output::printable(&finding.found));
+    let (what, found) = (output::printable(&finding.what), output::printable_lines(&finding.found));
     output::line(&format!("{style}{word:<8}{style:#} {what:<20} {found}"))?;
     if let Some(fix) = &finding.fix {
         output::line(&format!("{:29} → {}", "", output::printable(fix)))?;

@@ -81,7 +81,7 @@ async fn store(what: &str, section: &StoreSection, data: &Path) -> Finding {
         Some(missing) => Finding::warning(
             what,
             format!("{found}; {missing}"),
-            "see docs/store.md; it works, with more reading",
+            "see docs/stores.md; it works, with more reading",
         ),
         None => Finding::ok(what, found),
     }

@@ -167,8 +167,8 @@ fn report(args: &Args, global: &Global, made: &Made) -> Result<(), Failure> {
             "output": args.output, "rows": made.rows, "bytes": made.bytes, "skipped": made.skipped,
         }))?;
     } else if let Some(path) = &args.output {
-        let (rows, size) = (made.rows, output::size(made.bytes));
-        let text = format!("{}: {rows} rows, {size}, {} skipped", path.display(), made.skipped);
+        let (rows, size) = (output::count(made.rows, "row"), output::size(made.bytes));
+        let text = format!("{}: {rows}, {size}, {} skipped", path.display(), made.skipped);
         output::line(&output::printable(&text))?;
     }
     Ok(())

@@ -74,7 +74,8 @@ pub async fn export(args: ExportArgs, global: &Global) -> Result<Exit, Failure> 
         true => output::json(&json!({"files": exported.files, "bytes": exported.bytes}))?,
         false => {
             let size = output::size(exported.bytes);
-            output::line(&format!("{} files, {size}, each with its digest", exported.files))?;
+            let files = output::count(exported.files, "file");
+            output::line(&format!("{files}, {size}, each with its digest"))?;
         }
     }
     Ok(Exit::Yes)

@@ -3,6 +3,7 @@
 use super::define::told;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
+use crate::output;
 use crate::session::{Act, Session, parse_duration};
 use queue::rules::batch;
 use queue::rules::people::hold::{self, Group};
@@ -36,7 +37,9 @@ fn for_jobs<T: Send + 'static>(
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   accession queue retry files --dry-run
-  accession queue retry files --code timeout --reason 'network is back'")]
+  accession queue retry files --code timeout --reason 'network is back'
+  accession jobs retry --batch 3 --reason 'the disk was mended'
+  accession jobs retry --all --dry-run")]
 pub struct Retry {
     /// Only this queue
     name: Option<String>,
@@ -52,6 +55,9 @@ pub struct Retry {
     /// Only failures of this batch
     #[arg(long)]
     batch: Option<i64>,
+    /// Every failed job of every queue
+    #[arg(long, conflicts_with_all = ["name", "code", "target", "batch"])]
+    all: bool,
     /// Say how many, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -60,6 +66,14 @@ pub struct Retry {
 }
 
 pub fn retry(args: Retry, global: &Global) -> Result<Exit, Failure> {
+    let filtered =
+        args.name.is_some() || args.code.is_some() || args.target.is_some() || args.batch.is_some();
+    if !(filtered || args.all || args.dry_run) {
+        return Err(Failure::refused(
+            "no_filter",
+            "this would requeue every failed job of every queue; name a queue, --code, --target or --batch, or say --all",
+        ));
+    }
     let session = Session::open(global)?;
     let (name, stage) = (args.name.clone(), args.stage.clone());
     let (pipeline, stage) = session.read(move |_, _, catalog| {
@@ -98,8 +112,10 @@ pub fn retry(args: Retry, global: &Global) -> Result<Exit, Failure> {
     let json = json!({"dry_run": args.dry_run, "requeued": total.requeued, "superseded": total.superseded, "refused": total.refused});
     let would = if args.dry_run { "would be " } else { "" };
     let sentence = format!(
-        "{} failed jobs {would}requeued, {} {would}superseded by newer ones, {} cannot be",
-        total.requeued, total.superseded, total.refused
+        "{} {would}requeued, {} {would}superseded by newer ones, {} cannot be",
+        output::count(total.requeued, "failed job"),
+        total.superseded,
+        total.refused
     );
     told(&session, &json, &sentence)
 }
@@ -249,7 +265,7 @@ pub fn hold(args: Hold, global: &Global) -> Result<Exit, Failure> {
         return told(
             &session,
             &json!({"held": args.which.jobs}),
-            &format!("{} jobs held", args.which.jobs.len()),
+            &format!("{} held", output::count(args.which.jobs.len(), "job")),
         );
     };
     hold_members(&session, &group, &args.act)?;
@@ -278,7 +294,7 @@ pub fn release(args: Release, global: &Global) -> Result<Exit, Failure> {
         return told(
             &session,
             &json!({"released": args.which.jobs}),
-            &format!("{} jobs released", args.which.jobs.len()),
+            &format!("{} released", output::count(args.which.jobs.len(), "job")),
         );
     };
     release_members(&session, &group, &args.act, args.leave_jobs_held)?;
@@ -297,9 +313,30 @@ pub struct Cancel {
     act: Act,
 }
 
+/// Whether the batch had no jobs yet. It would get them all the same: it fails instead, and is
+/// reported.
+fn fail_pending(tx: &mut db::Tx<'_>, now: db::Micros, id: i64, act: &Act) -> QueueResult<bool> {
+    let why = format!("cancelled by {}: {}", act.who(), act.reason);
+    match batch::fail(tx, now, id, &why) {
+        Ok(_) => return Ok(true),
+        Err(queue::Error::Refused(_)) => {}
+        Err(error) => return Err(error),
+    }
+    let found = batch::load(tx, id)?;
+    if found.open == 0 && found.failed == 0 {
+        return Err(queue::Error::Refused(format!(
+            "batch {id} is {}; there is nothing left to cancel",
+            found.state
+        )));
+    }
+    Ok(false)
+}
+
 pub fn cancel(args: Cancel, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
     if let Some(id) = args.batch {
+        let act = args.act.clone();
+        let unbegun = session.write(move |tx, now, _| fail_pending(tx, now, id, &act))?;
         through(|after| {
             let act = args.act.clone();
             session.write(move |tx, now, catalog| {
@@ -314,13 +351,13 @@ pub fn cancel(args: Cancel, global: &Global) -> Result<Exit, Failure> {
                 )
             })
         })?;
-        return told(
-            &session,
-            &json!({"cancelled": {"batch": id}}),
-            &format!(
+        let sentence = match unbegun {
+            true => format!("batch {id} is cancelled; none of it had begun"),
+            false => format!(
                 "the jobs of batch {id} are cancelled; running ones stop at their next checkpoint"
             ),
-        );
+        };
+        return told(&session, &json!({"cancelled": {"batch": id}}), &sentence);
     }
     let done = for_jobs(&session, &args.jobs, &args.act, cancel_rule::cancel)?;
     let requested = |c: &cancel_rule::Cancelled| *c == cancel_rule::Cancelled::Requested;
@@ -450,7 +487,7 @@ pub fn prune(args: Prune, global: &Global) -> Result<Exit, Failure> {
     told(
         &session,
         &json!({"pruned": pruned}),
-        &format!("{pruned} ended jobs and their history removed"),
+        &format!("{} and their history removed", output::count(pruned, "ended job")),
     )
 }
 

@@ -268,7 +268,7 @@ pub fn budget(args: Budget, global: &Global) -> Result<Exit, Failure> {
 pub fn told(session: &Session, json: &serde_json::Value, sentence: &str) -> Result<Exit, Failure> {
     match session.json {
         true => output::json(json)?,
-        false => output::line(&output::printable(sentence))?,
+        false => output::line(&output::printable_lines(sentence))?,
     }
     Ok(Exit::Yes)
 }

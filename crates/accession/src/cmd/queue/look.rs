@@ -86,7 +86,10 @@ fn jobs_table(session: &Session, jobs: &[JobView]) -> Result<(), Failure> {
             j.shown_state(),
             j.priority.to_string(),
             show_time(j.ended_at.or(j.since).unwrap_or(j.added_at)),
-            j.worker.clone().or(j.error.clone()).or(j.ended_why.clone()).unwrap_or_default(),
+            j.worker
+                .clone()
+                .or(j.error.as_deref().or(j.ended_why.as_deref()).map(output::in_one_line))
+                .unwrap_or_default(),
         ]
     });
     Ok(output::table(&["job", "queue", "subject", "status", "priority", "since", "what"], rows)?)
@@ -137,7 +140,7 @@ pub fn show(args: Show, global: &Global) -> Result<Exit, Failure> {
         vec!["subject".to_string(), job.subject.clone()],
         vec!["lock".to_string(), job.lock.clone()],
         vec!["status".to_string(), job.shown_state()],
-        vec!["why".to_string(), why],
+        vec!["why".to_string(), output::in_one_line(&why)],
         vec!["priority".to_string(), job.priority.to_string()],
         vec!["added".to_string(), format!("{} by {}", show_time(job.added_at), job.added_by)],
     ];
@@ -173,7 +176,7 @@ pub fn show(args: Show, global: &Global) -> Result<Exit, Failure> {
             e.who.clone(),
             e.event.clone(),
             place(e.to),
-            e.why.clone().unwrap_or_default(),
+            e.why.as_deref().map(output::in_one_line).unwrap_or_default(),
         ]
     });
     output::table(&["at", "who", "event", "then", "why"], rows)?;
@@ -292,7 +295,7 @@ pub fn stuck(args: Stuck, global: &Global) -> Result<Exit, Failure> {
                 s.stage.clone(),
                 s.subject.clone(),
                 ago(now - s.since),
-                s.why.clone(),
+                output::in_one_line(&s.why),
             ]
         });
         output::table(&["job", "stage", "subject", "for", "why"], rows)?;
@@ -329,7 +332,7 @@ fn failures_table(session: &Session, jobs: &[JobView]) -> Result<(), Failure> {
             j.subject.clone(),
             show_time(j.ended_at.unwrap_or(0)),
             j.error_code.clone().unwrap_or_default(),
-            j.error.clone().unwrap_or_default(),
+            j.error.as_deref().map(output::in_one_line).unwrap_or_default(),
             j.note.clone().unwrap_or_default(),
         ]
     });
@@ -370,7 +373,7 @@ pub fn review(args: Review, global: &Global) -> Result<Exit, Failure> {
         return told(
             &session,
             &serde_json::json!({"seen": args.seen}),
-            &format!("{} jobs marked as seen", args.seen.len()),
+            &format!("{} marked as seen", output::count(args.seen.len(), "job")),
         );
     }
     let jobs = session.read(move |tx, _, catalog| {
@@ -484,7 +487,7 @@ pub fn batches(args: Batches, global: &Global) -> Result<Exit, Failure> {
                     text(&i["subject"]),
                     text(&i["status"]),
                     text(&i["stage"]),
-                    i["why"].as_str().unwrap_or_default().to_string(),
+                    output::in_one_line(i["why"].as_str().unwrap_or_default()),
                 ]
             });
             output::table(&["job", "subject", "status", "stage", "why"], rows)?;
@@ -556,7 +559,7 @@ pub fn delete_batch(session: &Session, id: i64, yes: bool, act: &Act) -> Result<
     super::confirm(
         yes,
         &format!(
-            "batch {id} would be deleted, and its {} unfinished and {} failed jobs cancelled.",
+            "batch {id} would be deleted, and its unfinished ({}) and failed ({}) jobs cancelled.",
             found.open, found.failed
         ),
     )?;

@@ -81,6 +81,13 @@ impl Group<'_> {
     }
 }
 
+/// Who holds it, since when and why; `None` if nobody does.
+pub fn find_group(tx: &mut Tx<'_>, group: Group<'_>) -> Result<Option<(String, Micros, String)>> {
+    const HOLD: Statement = statement!("sql/find_hold");
+    let (kind, name) = group.parts();
+    Ok(tx.first(&HOLD, &db::params![kind, &name])?)
+}
+
 /// Holds one job that waits.
 pub fn hold_job(
     tx: &mut Tx<'_>,

@@ -113,7 +113,7 @@ pub fn find(tx: &mut Tx<'_>, job: i64) -> Result<Whole> {
 /// Looks a job up without locking anything.
 pub fn look(tx: &mut Tx<'_>, job: i64) -> Result<Whole> {
     const FIND: Statement = statement!("sql/find_job");
-    let hint = "`accession queue list` shows the jobs there are";
+    let hint = "`accession jobs list` shows the jobs there are";
     tx.first(&FIND, &db::params![job])?.ok_or_else(|| Error::unknown("job", job, hint))
 }
 

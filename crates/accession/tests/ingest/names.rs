@@ -1,0 +1,45 @@
+//! Names that are hard to show or to keep.
+
+use crate::support::packages::directory;
+use crate::support::world::World;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+#[test]
+fn a_line_end_in_a_name_makes_no_row() {
+    let world = World::local(1);
+    directory(&world.path("one"), &[("a\nb\u{1b}.txt", "one")]);
+    assert_eq!(world.ingest(&world.path("one"), &[])["state"], "completed");
+    let shown = world.run(&["objects", "files", "one"]).stdout;
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+    assert!(shown.contains("data/a\\nb\\u{1b}.txt"), "{shown}");
+    assert_eq!(world.files("one", None), ["data/a\nb\u{1b}.txt"], "kept as it is");
+}
+
+#[test]
+fn a_name_that_is_not_utf8_is_kept_in_a_way_that_is_recorded() {
+    let world = World::local(1);
+    let one = directory(&world.path("one"), &[("a.txt", "one")]);
+    std::fs::write(one.join(OsStr::from_bytes(b"x\xff")), "bytes").unwrap();
+    assert_eq!(world.ingest(&one, &[])["state"], "completed");
+    assert_eq!(world.files("one", None), ["data/a.txt", "data/x%FF"]);
+    let events = world.json(&["objects", "events", "one"]);
+    let noted =
+        |e: &&serde_json::Value| e["note"].as_str().is_some_and(|n| n.ends_with("kept as x%FF"));
+    assert_eq!(events.iter().filter(noted).count(), 1, "{events:?}");
+
+    directory(&one, &[("x%FF", "text")]);
+    let both = world.ingest(&one, &[]);
+    let why = both["failures"][0]["message"].as_str().unwrap();
+    assert!(why.contains("x%FF is the name of one file, and what the name of another"), "{why}");
+}
+
+#[test]
+fn a_percent_sign_in_a_name_is_not_taken_for_an_escape() {
+    let world = World::local(1);
+    directory(&world.path("in"), &[("100%FF.txt", "one")]);
+    let report = world.ingest(&world.path("in/100%FF.txt"), &[]);
+    assert_eq!(report["objects"][0]["subject"], "100%25FF.txt", "{report:#}");
+    let name = report["objects"][0]["identifier"].as_str().unwrap();
+    assert_eq!(world.files(name, None), ["data/100%FF.txt"]);
+}

@@ -1,0 +1,82 @@
+//! Why a whole batch does not go on: somebody stopped it, and can let it go on.
+
+use crate::error::Result;
+use db::Tx;
+use queue::rules::batch::Batch;
+use queue::rules::people::hold::{self, Group};
+use queue::rules::people::pause;
+use queue::view::{ListFilter, list, show_time};
+use queue::{BatchState, Catalog, Status};
+
+/// Whether anybody stopped anything: quickly answered, for those who ask often.
+pub fn anything_stopped(tx: &mut Tx<'_>) -> Result<bool> {
+    Ok(!pause::all(tx)?.is_empty() || !hold::held_names(tx)?.is_empty())
+}
+
+/// Who stopped it, why, and what lets it go on; `None` if nobody did, or it is over.
+pub fn stopped(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Option<String>> {
+    if !matches!(batch.state, BatchState::Pending | BatchState::Processing) {
+        return Ok(None);
+    }
+    if let Some((who, at, reason)) = hold::find_group(tx, Group::Batch(batch.id))? {
+        let go_on = format!("accession batches release {}", batch.id);
+        return Ok(Some(sentence("the batch is held", &who, at, &reason, &go_on)));
+    }
+    if let Some(name) = &batch.collection
+        && let Some((who, at, reason)) = hold::find_group(tx, Group::Collection(name))?
+    {
+        let (what, go_on) =
+            (format!("collection `{name}` is frozen"), format!("accession collection thaw {name}"));
+        return Ok(Some(sentence(&what, &who, at, &reason, &go_on)));
+    }
+    paused(tx, catalog, batch)
+}
+
+fn paused(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Option<String>> {
+    for found in pause::all(tx)? {
+        let (what, which) = match found.kind.as_str() {
+            "all" => ("everything".to_string(), "--all".to_string()),
+            "pipeline" => {
+                let Ok(pipeline) = catalog.pipeline(found.id) else { continue };
+                let name = &pipeline.name;
+                let concerns = match batch.state {
+                    BatchState::Pending => name == crate::deposit::PIPELINE,
+                    _ => found.id == batch.pipeline,
+                };
+                if !concerns {
+                    continue;
+                }
+                (format!("`{name}`"), name.clone())
+            }
+            _ => {
+                let Ok((pipeline, stage)) = catalog.stage(found.id) else { continue };
+                if !waits_in(tx, catalog, batch, found.id)? {
+                    continue;
+                }
+                (
+                    format!("stage `{}`", stage.name),
+                    format!("{} --stage {}", pipeline.name, stage.name),
+                )
+            }
+        };
+        let go_on = format!("accession jobs unpause {which}");
+        let what = format!("{what} is paused");
+        return Ok(Some(sentence(&what, &found.who, found.at, &found.reason, &go_on)));
+    }
+    Ok(None)
+}
+
+/// Whether the newest job of the batch that waits, waits in this stage.
+fn waits_in(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch, stage: i64) -> Result<bool> {
+    let filter = ListFilter {
+        status: Some(Status::Queued),
+        batch: Some(batch.id),
+        limit: 1,
+        ..ListFilter::default()
+    };
+    Ok(list(tx, catalog, &filter)?.first().is_some_and(|job| job.stage_id == stage))
+}
+
+fn sentence(what: &str, who: &str, at: db::Micros, reason: &str, go_on: &str) -> String {
+    format!("{what} by {who} since {}: {reason}; `{go_on}` lets it go on", show_time(at))
+}
