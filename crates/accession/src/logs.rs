@@ -1,16 +1,20 @@
-//! Structured logs on standard error: readable on a terminal, JSON elsewhere.
+//! Structured logs on standard error: readable on a terminal, JSON elsewhere. A line that a job's
+//! run writes says which one it is.
 //!
 //! `ACCESSION_LOG` filters them (`info`, `queue=debug`, …); `-v` and `--quiet` set the level.
 
 use crate::cli::Global;
+use crate::output;
+use queue::runtime::Label;
 use std::fmt;
 use std::io::IsTerminal;
-use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::FormatFields;
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::format::{Format, Json, Writer};
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
 /// `told` is for commands that tell their story themselves: only errors unless more is asked for.
 pub fn start(global: &Global, told: bool) {
@@ -21,68 +25,75 @@ pub fn start(global: &Global, told: bool) {
         (false, 2) => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr);
-    let readable = std::io::stderr().is_terminal();
-    // A filter by module looks at every span of every job; a level costs nothing.
-    match (EnvFilter::try_from_env("ACCESSION_LOG"), readable) {
-        (Ok(filter), true) => builder.with_env_filter(filter).with_target(false).compact().init(),
-        (Err(_), true) => builder.with_max_level(level).with_target(false).compact().init(),
-        (Ok(filter), false) => {
-            builder.with_env_filter(filter).json().flatten_event(true).fmt_fields(JsonObject).init()
+    let filter = EnvFilter::try_from_env("ACCESSION_LOG")
+        .unwrap_or_else(|_| EnvFilter::default().add_directive(level.into()));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if std::io::stderr().is_terminal() {
+        builder.event_format(Readable).init();
+    } else {
+        let json = Format::default().json().flatten_event(true).with_current_span(false);
+        builder.json().event_format(Labelled(json.with_span_list(false))).init();
+    }
+}
+
+/// A line for people: time, level, what happened, and the run it happened in.
+struct Readable;
+
+impl<S, N> FormatEvent<S, N> for Readable
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'w> FormatFields<'w> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let (begin, end) = match (writer.has_ansi_escapes(), *event.metadata().level()) {
+            (false, _) => ("", ""),
+            (true, Level::ERROR) => ("\x1b[31m", "\x1b[0m"),
+            (true, Level::WARN) => ("\x1b[33m", "\x1b[0m"),
+            (true, Level::INFO) => ("\x1b[32m", "\x1b[0m"),
+            (true, _) => ("\x1b[2m", "\x1b[0m"),
+        };
+        SystemTime.format_time(&mut writer)?;
+        write!(writer, " {begin}{:>5}{end} ", event.metadata().level())?;
+        context.format_fields(writer.by_ref(), event)?;
+        if let Some(run) = Label::current() {
+            write!(writer, " job={} stage={} attempt={}", run.job, run.stage, run.attempt)?;
+            if let Some(batch) = run.batch {
+                write!(writer, " batch={batch}")?;
+            }
+            write!(writer, " worker={} subject={}", run.worker, output::printable(&run.subject))?;
         }
-        (Err(_), false) => {
-            builder.with_max_level(level).json().flatten_event(true).fmt_fields(JsonObject).init()
+        writeln!(writer)
+    }
+}
+
+/// A JSON object a line, with the run in a member of its own.
+struct Labelled(Format<Json>);
+
+impl<S, N> FormatEvent<S, N> for Labelled
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'w> FormatFields<'w> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let Some(run) = Label::current() else {
+            return self.0.format_event(context, writer, event);
+        };
+        let mut line = String::new();
+        self.0.format_event(context, Writer::new(&mut line), event)?;
+        let run = serde_json::to_string(&run).map_err(|_| fmt::Error)?;
+        match line.trim_end().strip_suffix('}') {
+            Some(object) => writeln!(writer, "{object},\"run\":{run}}}"),
+            None => writer.write_str(&line),
         }
-    }
-}
-
-/// The fields of a span as a JSON object, written as they come. A span is made for every job, and
-/// hardly any of them has something to say.
-struct JsonObject;
-
-impl<'w> FormatFields<'w> for JsonObject {
-    fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
-        let mut object = Object { writer, empty: true, result: Ok(()) };
-        object.result = object.writer.write_char('{');
-        fields.record(&mut object);
-        object.result.and_then(|()| object.writer.write_char('}'))
-    }
-}
-
-struct Object<'w> {
-    writer: Writer<'w>,
-    empty: bool,
-    result: fmt::Result,
-}
-
-impl Object<'_> {
-    fn put(&mut self, field: &Field, value: impl fmt::Display) {
-        if self.result.is_ok() {
-            let comma = if self.empty { "" } else { "," };
-            self.result = write!(self.writer, "{comma}\"{}\":{value}", field.name());
-            self.empty = false;
-        }
-    }
-}
-
-impl Visit for Object<'_> {
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field, value);
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field, value);
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field, value);
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field, serde_json::Value::from(value));
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.put(field, serde_json::Value::from(format!("{value:?}")));
     }
 }

@@ -154,6 +154,7 @@ fn a_work_space_that_is_full() {
     let mut world = World::local(1);
     let space = disk.0.path().display().to_string();
     world.env.push(("ACCESSION_WORK_SPACE_PATH".to_string(), space));
+    world.env.push(("ACCESSION_WORK_SPACE_ADMIT_PERCENT".to_string(), "70".to_string()));
     std::fs::write(disk.0.path().join("others"), packages::noise(7 << 20, 1)).unwrap();
     failpoints::deposit(&world, Shape::Manifest, "box");
     let worker = world.worker();

@@ -94,6 +94,9 @@ impl World {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("ACCESSION_DATA", self.path("data"))
             .env("ACCESSION_DATABASE", &self.database)
+            // How full the machine's disk is otherwise is not what is tested.
+            .env("ACCESSION_WORK_SPACE_ADMIT_PERCENT", "95")
+            .env("ACCESSION_WORK_SPACE_STOP_PERCENT", "99")
             .envs(self.env.iter().cloned())
             .stdin(Stdio::null());
         command

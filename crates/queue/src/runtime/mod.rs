@@ -3,11 +3,13 @@
 
 mod context;
 mod housekeeping;
+mod label;
 mod lease;
 mod settler;
 mod stage;
 
 pub use context::{Context, Stop};
+pub use label::Label;
 pub use stage::Handler;
 
 use crate::catalog::Catalog;

@@ -8,6 +8,7 @@ use crate::rules::claim::{Request, claim, next_event};
 use crate::rules::lease::take_over;
 use crate::rules::running::start;
 use crate::runtime::context::{Context, Stop};
+use crate::runtime::label::Label;
 use crate::runtime::{Shared, Work};
 use db::{Lane, Micros};
 use std::collections::VecDeque;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::task::{JoinError, JoinSet};
-use tracing::Instrument;
 
 /// Without any news, work is looked for this often.
 const POLL: Duration = Duration::from_secs(1);
@@ -330,22 +330,20 @@ impl Loop {
         self.began += 1;
         let stop = self.shared.running.begin(job.lease.token);
         let context = Context::new(self.shared.clone(), job.lease.clone(), self.stage, stop);
-        // Of the highest level, so that every line about the job says which one it is.
-        let span = tracing::error_span!(
-            "job",
-            job = job.lease.job,
-            batch = job.lease.batch,
-            stage = stage.name,
-            attempt = job.attempt,
-            worker = self.shared.worker,
-            subject = job.subject
-        );
+        let label = Label {
+            job: job.lease.job,
+            batch: job.lease.batch,
+            stage: stage.name.clone(),
+            attempt: job.attempt,
+            worker: self.shared.worker,
+            subject: job.subject.clone(),
+        };
         let (shared, handler) = (self.shared.clone(), self.handler.clone());
         let limit = u64::try_from(stage.settings.timeout_seconds)
             .ok()
             .filter(|s| *s > 0)
             .map(Duration::from_secs);
-        self.runs.spawn(one_run(shared, handler, job, context, limit).instrument(span));
+        self.runs.spawn(label.on(one_run(shared, handler, job, context, limit)));
     }
 
     fn ended(&mut self, ended: std::result::Result<(i64, Duration), JoinError>) {
