@@ -76,9 +76,8 @@ pub fn cancel(
     journal: &mut Journal,
     counts: &mut Counts,
 ) -> Result<()> {
-    const REVIVE: Statement = statement!("sql/revive_job");
     if job.from == Status::Failed {
-        tx.execute(&REVIVE, &db::params![job.job])?;
+        forget(tx, job.job)?;
     }
     end_rows(tx, now, who, Status::Cancelled, &[(job.job, job.stage, Some(why.to_string()))])?;
     let event = Event::new(job.job, now, who, "cancelled")
@@ -103,6 +102,13 @@ pub fn end_rows(
     let rows: Vec<[Value<'_>; 3]> =
         ended.iter().map(|(job, stage, why)| db::params![job, stage, why]).collect();
     tx.each::<(), 3>(&END, &db::params![now, status, who], &rows)?;
+    Ok(())
+}
+
+/// A failed job that goes on, or ends another way: how it ended before is in its history.
+pub(crate) fn forget(tx: &mut Tx<'_>, job: i64) -> Result<()> {
+    const FORGET: Statement = statement!("sql/forget_endings", per engine);
+    tx.each::<(), 1>(&FORGET, &[], &[db::params![job]])?;
     Ok(())
 }
 

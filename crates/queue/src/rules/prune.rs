@@ -49,7 +49,7 @@ pub fn prune(
         statement!("sql/prune_history", per engine),
         statement!("sql/prune_tries", per engine),
         statement!("sql/prune_checkpoints", per engine),
-        statement!("sql/prune_endings", per engine),
+        statement!("sql/forget_endings", per engine),
         statement!("sql/prune_jobs", per engine),
     ] {
         tx.each::<(), 1>(&statement, &[], &gone)?;

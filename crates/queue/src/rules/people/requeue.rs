@@ -6,6 +6,7 @@ use crate::codes::{State, Status};
 use crate::error::{Error, Result};
 use crate::rules::add;
 use crate::rules::counts::Counts;
+use crate::rules::ending;
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::{self, Hopeful};
 use crate::rules::people::hold;
@@ -59,7 +60,6 @@ fn requeue_failed(
     to: Option<&str>,
 ) -> Result<Requeued> {
     const FAILURE: Statement = statement!("sql/take_failure");
-    const REVIVE: Statement = statement!("sql/revive_job");
     let refused =
         |why: String| Err(Error::Refused(format!("job {} cannot be requeued: {why}", found.id)));
     let (stage, recoverable, overtaken): (i64, bool, bool) =
@@ -83,7 +83,7 @@ fn requeue_failed(
             ));
         }
     }
-    tx.execute(&REVIVE, &db::params![found.id])?;
+    ending::forget(tx, found.id)?;
     forget_from(tx, pipeline, stage, failed_in, found.id)?;
     count(tx, found.id, stage)?;
     let held = hold::held_names_locked(tx)?.of(found.batch, found.collection.as_deref());
