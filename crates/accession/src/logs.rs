@@ -29,17 +29,22 @@ pub fn start(global: &Global, told: bool) {
         .unwrap_or_else(|_| EnvFilter::default().add_directive(level.into()));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if std::io::stderr().is_terminal() {
-        builder.event_format(Readable).init();
+        builder.event_format(Lines::Readable).init();
     } else {
         let json = Format::default().json().flatten_event(true).with_current_span(false);
-        builder.json().event_format(Labelled(json.with_span_list(false))).init();
+        builder.json().event_format(Lines::Json(json.with_span_list(false))).init();
     }
 }
 
-/// A line for people: time, level, what happened, and the run it happened in.
-struct Readable;
+/// How a line is written; each says the run it was written in, if it was in one.
+enum Lines {
+    /// Time, level, what happened.
+    Readable,
+    /// An object, with the run in a member of its own.
+    Json(Format<Json>),
+}
 
-impl<S, N> FormatEvent<S, N> for Readable
+impl<S, N> FormatEvent<S, N> for Lines
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'w> FormatFields<'w> + 'static,
@@ -50,50 +55,40 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let (begin, end) = match (writer.has_ansi_escapes(), *event.metadata().level()) {
-            (false, _) => ("", ""),
-            (true, Level::ERROR) => ("\x1b[31m", "\x1b[0m"),
-            (true, Level::WARN) => ("\x1b[33m", "\x1b[0m"),
-            (true, Level::INFO) => ("\x1b[32m", "\x1b[0m"),
-            (true, _) => ("\x1b[2m", "\x1b[0m"),
+        let run = Label::current();
+        let Lines::Json(json) = self else {
+            begin(&mut writer, *event.metadata().level())?;
+            context.format_fields(writer.by_ref(), event)?;
+            run.map_or(Ok(()), |run| name(&mut writer, &run))?;
+            return writeln!(writer);
         };
-        SystemTime.format_time(&mut writer)?;
-        write!(writer, " {begin}{:>5}{end} ", event.metadata().level())?;
-        context.format_fields(writer.by_ref(), event)?;
-        if let Some(run) = Label::current() {
-            write!(writer, " job={} stage={} attempt={}", run.job, run.stage, run.attempt)?;
-            if let Some(batch) = run.batch {
-                write!(writer, " batch={batch}")?;
-            }
-            write!(writer, " worker={} subject={}", run.worker, output::printable(&run.subject))?;
-        }
-        writeln!(writer)
-    }
-}
-
-/// A JSON object a line, with the run in a member of its own.
-struct Labelled(Format<Json>);
-
-impl<S, N> FormatEvent<S, N> for Labelled
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'w> FormatFields<'w> + 'static,
-{
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, N>,
-        mut writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
-        let Some(run) = Label::current() else {
-            return self.0.format_event(context, writer, event);
-        };
+        let Some(run) = run else { return json.format_event(context, writer, event) };
         let mut line = String::new();
-        self.0.format_event(context, Writer::new(&mut line), event)?;
+        json.format_event(context, Writer::new(&mut line), event)?;
         let run = serde_json::to_string(&run).map_err(|_| fmt::Error)?;
         match line.trim_end().strip_suffix('}') {
             Some(object) => writeln!(writer, "{object},\"run\":{run}}}"),
             None => writer.write_str(&line),
         }
     }
+}
+
+fn begin(writer: &mut Writer<'_>, level: Level) -> fmt::Result {
+    let (begin, end) = match (writer.has_ansi_escapes(), level) {
+        (false, _) => ("", ""),
+        (true, Level::ERROR) => ("\x1b[31m", "\x1b[0m"),
+        (true, Level::WARN) => ("\x1b[33m", "\x1b[0m"),
+        (true, Level::INFO) => ("\x1b[32m", "\x1b[0m"),
+        (true, _) => ("\x1b[2m", "\x1b[0m"),
+    };
+    SystemTime.format_time(writer)?;
+    write!(writer, " {begin}{level:>5}{end} ")
+}
+
+fn name(writer: &mut Writer<'_>, run: &Label) -> fmt::Result {
+    write!(writer, " job={} stage={} attempt={}", run.job, run.stage, run.attempt)?;
+    if let Some(batch) = run.batch {
+        write!(writer, " batch={batch}")?;
+    }
+    write!(writer, " worker={} subject={}", run.worker, output::printable(&run.subject))
 }

@@ -167,7 +167,7 @@ fn workers(world: &World) -> [Worker; 2] {
 /// What was fetched from a bucket goes with its deposit, and all else is as it should be.
 fn over(world: &World, workers: [Worker; 2]) {
     world.until_some("nothing fetched is left", || {
-        let left = std::fs::read_dir(world.path("data/work/received")).unwrap();
+        let left = std::fs::read_dir(world.path("data/work").join("received")).unwrap();
         (left.count() == 0).then_some(())
     });
     drop(workers);

@@ -2,6 +2,7 @@
 
 use super::world::{World, finish};
 use db::{Address, Db, Statement};
+use std::path::Path;
 
 /// What jobs that did not end well may have left.
 #[derive(Clone, Copy, PartialEq)]
@@ -113,7 +114,7 @@ fn stores(world: &World, failed: Failed) {
         if failed == Failed::None {
             // A seal that was cut short may leave traces; sweep knows them all, and nothing else.
             world.done(&["ocfl", "sweep", "--older-than", "0", url]);
-            let unsealed = std::path::Path::new(url).join("extensions/unsealed-versions");
+            let unsealed = Path::new(url).join("extensions/unsealed-versions");
             let mut left: Vec<_> =
                 std::fs::read_dir(unsealed).into_iter().flatten().flatten().collect();
             left.retain(|entry| entry.file_name() != "temporaries");
@@ -124,9 +125,10 @@ fn stores(world: &World, failed: Failed) {
 
 fn work_space(world: &World) {
     // Where packages of buckets are put stays, without them.
-    let below = |name: &str| std::fs::read_dir(world.path(name)).into_iter().flatten().flatten();
-    let left = below("data/work").filter(|e| e.file_name() != "received");
-    let left: Vec<_> = left.chain(below("data/work/received")).map(|e| e.path()).collect();
+    let below = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+    let space = world.path("data/work");
+    let left = below(&space).filter(|e| e.file_name() != "received");
+    let left: Vec<_> = left.chain(below(&space.join("received"))).map(|e| e.path()).collect();
     assert!(left.is_empty(), "left in the work space: {left:?}");
 }
 
