@@ -473,20 +473,18 @@ fn got_of<'a>(good: &'a [Candidate], got: &'a [bool]) -> impl Iterator<Item = &'
     good.iter().zip(got).filter(|(_, got)| **got).map(|(candidate, _)| candidate)
 }
 
-/// When a stage may have something to claim without any news, and, if asked, whether nothing but
-/// held jobs is left in it.
-pub fn next_event(
-    tx: &mut Tx<'_>,
-    now: Micros,
-    stage: i64,
-    ask_empty: bool,
-) -> Result<(Option<Micros>, bool)> {
+/// When a stage may have something to claim without any news.
+pub fn next_event(tx: &mut Tx<'_>, now: Micros, stage: i64) -> Result<Option<Micros>> {
     const NEXT: Statement = statement!("sql/next_event");
-    const LEFT: Statement = statement!("sql/anything_left");
     let (due, probe): (Option<Micros>, Option<Micros>) = tx.one(&NEXT, &db::params![stage])?;
-    let next = due.into_iter().chain(probe).min().map(|at| at.max(now));
-    let empty = ask_empty && tx.first::<(i64,)>(&LEFT, &db::params![stage])?.is_none();
-    Ok((next, empty))
+    Ok(due.into_iter().chain(probe).min().map(|at| at.max(now)))
+}
+
+/// Whether nothing but held jobs is left in a stage, and nothing can come from an earlier one or
+/// from a batch.
+pub fn is_empty(tx: &mut Tx<'_>, stage: i64) -> Result<bool> {
+    const LEFT: Statement = statement!("sql/anything_left");
+    Ok(tx.first::<(i64,)>(&LEFT, &db::params![stage])?.is_none())
 }
 
 /// Where a waiting job's bytes are.

@@ -15,9 +15,10 @@ pub use stage::Handler;
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::job::{Amounts, Claimed, Outcome};
+use crate::rules::claim::is_empty;
 use crate::rules::lease::{NewWorker, deregister, register};
 use crate::rules::pipelines;
-use db::{Db, Micros};
+use db::{Db, Micros, Tx};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -121,17 +122,17 @@ pub(crate) struct Shared {
 /// Which stages of a worker have nothing left. Stages feed each other, and batches feed stages, so
 /// none of them is at its end before all are.
 pub(crate) struct Idle {
-    stages: usize,
+    stages: Vec<i64>,
     empty: Mutex<HashSet<i64>>,
     all: AtomicBool,
 }
 
 impl Idle {
-    fn new(stages: usize) -> Idle {
+    fn new(stages: Vec<i64>) -> Idle {
         Idle { stages, empty: Mutex::default(), all: AtomicBool::new(false) }
     }
 
-    /// Notes whether a stage is empty; true once all were at the same time.
+    /// Notes whether a stage was found empty; true once all were, though maybe not all at once.
     pub fn note(&self, stage: i64, empty: bool) -> bool {
         let mut stages = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
         if empty {
@@ -139,10 +140,27 @@ impl Idle {
         } else {
             stages.remove(&stage);
         }
-        if stages.len() == self.stages {
-            self.all.store(true, Ordering::SeqCst);
+        stages.len() == self.stages.len()
+    }
+
+    /// Looks at all stages in one moment: what one of them lacked, another may have put there since.
+    pub async fn confirm(&self, db: &Db) -> Result<()> {
+        let stages = self.stages.clone();
+        let look = move |tx: &mut Tx<'_>| -> Result<bool> {
+            for stage in &stages {
+                if !is_empty(tx, *stage)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        match db.read(look).await {
+            Ok(true) => self.all.store(true, Ordering::SeqCst),
+            Ok(false) => {}
+            Err(error) if error.is_transient() => {}
+            Err(error) => return Err(error),
         }
-        self.is_over()
+        Ok(())
     }
 
     pub fn is_over(&self) -> bool {
@@ -202,7 +220,7 @@ impl Worker {
             settlements,
             running: context::Running::default(),
             counters: settler::Counters::default(),
-            idle: Idle::new(stages.len()),
+            idle: Idle::new(stages.iter().map(|(stage, _)| *stage).collect()),
         });
         tracing::info!(worker, name = self.settings.name, stages = stages.len(), "worker started");
 

@@ -4,7 +4,7 @@
 use crate::catalog::Stage;
 use crate::error::{Error, Result};
 use crate::job::{Claimed, JobError, Lease, Outcome, Settlement};
-use crate::rules::claim::{Request, claim, next_event};
+use crate::rules::claim::{Request, claim, is_empty, next_event};
 use crate::rules::lease::take_over;
 use crate::rules::running::start;
 use crate::runtime::context::{Context, Stop};
@@ -182,7 +182,10 @@ impl Loop {
                 };
                 self.look_at = Instant::now() + wait;
                 let idle = self.runs.is_empty() && self.buffer.is_empty() && self.claims.is_empty();
-                Ok(self.shared.idle.note(self.stage, found.empty && idle))
+                if self.shared.idle.note(self.stage, found.empty && idle) {
+                    self.shared.idle.confirm(&self.shared.db).await?;
+                }
+                Ok(self.shared.idle.is_over())
             }
             Err(Error::LeaseLost(_)) => {
                 self.shared.fence.lose();
@@ -250,10 +253,9 @@ impl Loop {
             let now = tx.now();
             let request = Request { worker, who: &who, stage: id, limit: want, start };
             let jobs = claim(tx, now, &catalog, request)?;
-            let (next, empty) = match jobs.len() < want {
-                true => next_event(tx, now, id, until_empty)?,
-                false => (None, false),
-            };
+            let less = jobs.len() < want;
+            let next = if less { next_event(tx, now, id)? } else { None };
+            let empty = less && until_empty && is_empty(tx, id)?;
             Ok(Claim { jobs, next, empty, now })
         })
     }
