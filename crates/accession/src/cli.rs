@@ -2,7 +2,7 @@
 
 use crate::cmd;
 use crate::exit::{Exit, Failure};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Takes digital objects into an archive and keeps them.
@@ -13,6 +13,16 @@ pub struct Cli {
     pub global: Global,
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The command line with all its help.
+pub fn command() -> clap::Command {
+    crate::examples::with_examples(Cli::command())
+}
+
+/// Reads the command line; ends the process where it cannot be read, or only help was asked for.
+pub fn parse() -> Cli {
+    Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|e| e.exit())
 }
 
 /// Options of `accession` itself, before or after the subcommand.

@@ -1,8 +1,7 @@
 //! `accession completions SHELL`
 
-use crate::cli::Cli;
+use crate::cli;
 use crate::exit::{Exit, Failure};
-use clap::CommandFactory;
 
 #[derive(clap::Args)]
 #[command(
@@ -14,6 +13,6 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<Exit, Failure> {
-    clap_complete::generate(args.shell, &mut Cli::command(), "accession", &mut std::io::stdout());
+    clap_complete::generate(args.shell, &mut cli::command(), "accession", &mut std::io::stdout());
     Ok(Exit::Yes)
 }

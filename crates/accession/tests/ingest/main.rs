@@ -9,6 +9,7 @@ mod ezid;
 mod invalid;
 mod matrix;
 mod names;
+mod outage;
 mod recovery;
 #[path = "../support/mod.rs"]
 mod support;

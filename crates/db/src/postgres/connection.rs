@@ -14,7 +14,7 @@ use std::collections::HashMap;
 /// READ COMMITTED and synchronous commits whatever the server's defaults. A process that is
 /// stopped in mid-transaction loses its transaction rather than blocking everyone else.
 const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SET synchronous_commit = on; \
-     SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '10s'; SET jit = off; \
+     SET lock_timeout = '5s'; SET enable_seqscan = off; SET idle_in_transaction_session_timeout = '10s'; SET jit = off; \
      SET client_min_messages = warning";
 
 const OLDEST_VERSION: i32 = 130_000;

@@ -57,7 +57,6 @@ impl SqliteConnection {
         // Every commit reaches the disk before it is answered (I1).
         connection.pragma("journal_mode", "wal")?;
         connection.pragma("synchronous", "full")?;
-        connection.pragma("wal_autocheckpoint", "4000")?;
         connection.pragma("journal_size_limit", "67108864")?;
         connection.pragma("cache_size", "-24576")?;
         Ok(connection)
@@ -75,7 +74,7 @@ impl SqliteConnection {
         Ok(Self::wrap(inner, "in memory".to_string(), rewrites))
     }
 
-    fn connect(path: &Path) -> Result<SqliteConnection> {
+    pub(super) fn connect(path: &Path) -> Result<SqliteConnection> {
         let shown = path.display().to_string();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE

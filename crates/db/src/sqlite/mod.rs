@@ -3,6 +3,7 @@
 
 mod backup;
 mod bell;
+mod checkpoints;
 mod connection;
 mod gate;
 mod writer;
@@ -36,7 +37,8 @@ impl SqliteEngine {
         options: &Options,
         wakes: &Arc<Wakes>,
     ) -> Result<SqliteEngine> {
-        let connection = SqliteConnection::open(path)?;
+        let mut connection = SqliteConnection::open(path)?;
+        let checkpoints = checkpoints::attach(&mut connection, path)?;
         let bell = Bell::open(path, wakes.clone())?;
         let mut writer =
             writer::Writer::new(connection, path, bell, options.clone(), wakes.clone())?;
@@ -52,6 +54,8 @@ impl SqliteEngine {
             let (inbox, clock) = (reads.clone(), options.clock.clone());
             threads.push(spawn("db-reader", move || read_loop(&connection, &inbox, &clock))?);
         }
+        // Joined last: it ends with the writer.
+        threads.push(checkpoints);
         Ok(SqliteEngine { writes, reads, threads })
     }
 

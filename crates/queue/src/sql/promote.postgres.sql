@@ -5,4 +5,4 @@ from unnest($1::text[]) as f (lock),
   lateral (
     select id, stage, state from waiting where lock = f.lock and state in (0, 1) order by state, id limit 1 for update
   ) as w
-where not exists (select 1 from started s where s.lock = f.lock)
+where (select 1 from started s where s.lock = f.lock) is null

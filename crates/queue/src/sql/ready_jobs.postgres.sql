@@ -6,8 +6,7 @@ with page as materialized (
   for update skip locked
 )
 select w.id, w.priority, w.due, w.lock, w.begun, w.batch, w.collection, w.targets, w.workspace, w.needs,
-  j.subject, j.payload, j.added_at, t.attempts
+  j.subject, j.payload, j.added_at, (select attempts from tries where job = w.id and stage = $1)
 from page w
-left join job_records j on j.id = w.id
-left join tries t on t.job = w.id and t.stage = $1
+left join lateral (select subject, payload, added_at from job_records where id = w.id offset 0) as j on true
 order by w.priority, w.due, w.id

@@ -1,5 +1,10 @@
--- I4: nothing happens without the current token and worker.
+-- I4: nothing happens without the current token and worker. Each row is looked up by its key, whatever
+-- PostgreSQL believes about the size of the table. A lease that ends meanwhile takes its row with it.
 delete from started
-using unnest($2::text[], $3::bigint[], $4::bigint[]) as r (lock, id, token)
-where started.lock = r.lock and started.id = r.id and started.token = r.token and started.worker = $1
-returning started.token
+where worker = $1 and lock = any (array(
+  select s.lock
+  from unnest($2::text[], $3::bigint[], $4::bigint[]) as r (lock, id, token),
+    lateral (
+      select lock from started where lock = r.lock and id = r.id and token = r.token and worker = $1 offset 0
+    ) as s))
+returning token

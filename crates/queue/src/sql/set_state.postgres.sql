@@ -1,3 +1,2 @@
-update waiting set state = r.state, since = $1, blocked_on = null, why = null
-from unnest($2::bigint[], $3::smallint[]) as r (id, state)
-where waiting.id = r.id
+update waiting set state = ($3::smallint[])[array_position($2::bigint[], id)], since = $1, blocked_on = null, why = null
+where id = any ($2::bigint[])
