@@ -4,7 +4,7 @@
 use crate::catalog::Stage;
 use crate::error::{Error, Result};
 use crate::job::{Claimed, JobError, Lease, Outcome, Settlement};
-use crate::rules::claim::{Request, claim, is_empty, next_event};
+use crate::rules::claim::{Request, claim, enter_lane, is_empty, next_event};
 use crate::rules::lease::take_over;
 use crate::rules::running::start;
 use crate::runtime::context::{Context, Stop};
@@ -30,6 +30,10 @@ const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const CLAIMS_MAX: usize = 2;
 /// Claimed in one transaction at most.
 const CLAIM_MAX: usize = 1000;
+/// A claim of this many waits for its turn among the claims of other processes.
+const CLAIM_LARGE: usize = 200;
+/// And looks for it this often.
+const TURN: Duration = Duration::from_millis(20);
 
 /// A [`Work`] of any type.
 pub trait Handler: Send + Sync {
@@ -59,6 +63,8 @@ struct Claim {
     next: Option<Micros>,
     /// Anything left that is not held.
     empty: bool,
+    /// Others were at it, so that nothing is known.
+    busy: bool,
     now: Micros,
 }
 
@@ -161,6 +167,10 @@ impl Loop {
     /// Takes a claim's answer in; true if the loop is at its end.
     async fn found(&mut self, stage: &Stage, want: usize, found: Result<Claim>) -> Result<bool> {
         match found {
+            Ok(found) if found.busy => {
+                self.look_at = Instant::now() + TURN;
+                Ok(false)
+            }
             Ok(found) => {
                 self.pause = PAUSE_FIRST;
                 let (got, nothing) = (found.jobs.len(), found.jobs.is_empty());
@@ -251,12 +261,15 @@ impl Loop {
         let until_empty = self.shared.settings.until_empty;
         self.shared.db.write(move |tx| {
             let now = tx.now();
+            if want >= CLAIM_LARGE && !enter_lane(tx, id)? {
+                return Ok(Claim { jobs: Vec::new(), next: None, empty: false, busy: true, now });
+            }
             let request = Request { worker, who: &who, stage: id, limit: want, start };
             let jobs = claim(tx, now, &catalog, request)?;
             let less = jobs.len() < want;
             let next = if less { next_event(tx, now, id)? } else { None };
             let empty = less && until_empty && is_empty(tx, id)?;
-            Ok(Claim { jobs, next, empty, now })
+            Ok(Claim { jobs, next, empty, busy: false, now })
         })
     }
 

@@ -77,13 +77,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
             }
             Command::Trickle { n, ms } => trickle(&load, n, ms).await?,
             Command::Work { n } => return work(&load, n).await,
-            Command::Drain => {
-                let worker = load.start_worker(Tally::new(0)).await?;
-                while load.pending().await? {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-                worker.stop().await?
-            }
+            Command::Drain => load.work_until_empty().await?,
         }
         say(&json!({"seconds": began.elapsed().as_secs_f64()}));
         Ok(())

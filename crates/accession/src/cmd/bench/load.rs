@@ -113,6 +113,15 @@ impl Load {
         Ok(Running { stop, task: tokio::spawn(worker.run(stopped)) })
     }
 
+    /// Works beside other processes until nothing is left.
+    pub async fn work_until_empty(&self) -> Result<(), Failure> {
+        let (_stop, stopped) = watch::channel(Stop::No);
+        let settings = Settings { until_empty: true, ..Settings::default() };
+        let worker = Worker::new(self.db.clone(), settings).stage(QUEUE, QUEUE, Tally::new(0));
+        worker.run(stopped).await?;
+        Ok(())
+    }
+
     /// Deletes what an earlier round left, so that rounds on one PostgreSQL database begin alike.
     pub async fn reset(&self) -> Result<(), Failure> {
         const TABLES: &[&str] = &[

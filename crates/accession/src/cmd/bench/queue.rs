@@ -231,14 +231,14 @@ async fn drain_by(
                 .spawn()
         })
         .collect::<std::io::Result<_>>()?;
-    while load.pending().await? {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    let took = began.elapsed();
     for mut child in children {
         if !child.wait().await?.success() {
             return Err(Failure::unable("bench", "a worker process failed; see above"));
         }
+    }
+    let took = began.elapsed();
+    if load.pending().await? {
+        return Err(Failure::unable("bench", "jobs were left when all workers had ended"));
     }
     Ok(args.jobs as f64 / took.as_secs_f64())
 }
