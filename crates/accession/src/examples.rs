@@ -25,11 +25,20 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("jobs why", &["jobs why 12"]),
     ("jobs stuck", &["jobs stuck", "jobs stuck --over 10m"]),
     ("jobs failed", &["jobs failed", "jobs failed ingest --limit 500"]),
-    ("jobs requeue", &["jobs requeue 12 13 --reason 'the disk was mended'", "jobs requeue 12 --to downloading"]),
+    (
+        "jobs requeue",
+        &["jobs requeue 12 13 --reason 'the disk was mended'", "jobs requeue 12 --to downloading"],
+    ),
     ("jobs hold", &["jobs hold 12 --reason 'rights are not clear'", "jobs hold --collection maps"]),
     ("jobs release", &["jobs release 12", "jobs release --collection maps"]),
     ("jobs cancel", &["jobs cancel 12 --reason 'sent twice'", "jobs cancel --batch 3"]),
-    ("jobs pause", &["jobs pause ingest --stage downloading --reason 'network works tonight'", "jobs pause --all"]),
+    (
+        "jobs pause",
+        &[
+            "jobs pause ingest --stage downloading --reason 'network works tonight'",
+            "jobs pause --all",
+        ],
+    ),
     ("jobs unpause", &["jobs unpause ingest --stage downloading", "jobs unpause --all"]),
     ("collection show", &["collection show maps"]),
     ("collection list", &["collection list"]),
@@ -37,7 +46,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("collection thaw", &["collection thaw maps"]),
     ("registry rebuild", &["registry rebuild --from main"]),
     ("registry dump", &["registry dump > registry.jsonl"]),
-    ("export premis", &["export premis box-17 -o premis.xml", "export premis box-17 --format json-ld"]),
+    (
+        "export premis",
+        &["export premis box-17 -o premis.xml", "export premis box-17 --format json-ld"],
+    ),
     ("queue delete", &["queue delete files --reason 'not needed any more'"]),
     ("queue list", &["queue list files --status failed", "queue list --batch 3 --json"]),
     ("queue show", &["queue show 12"]),
@@ -54,7 +66,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("queue empty", &["queue empty files --reason 'the wrong list'"]),
     ("queue workers", &["queue workers"]),
     ("queue watch", &["queue watch", "queue watch --every 5"]),
-    ("formats install", &["formats install DROID_SignatureFile_V120.xml container-signature-20240715.xml", "formats install --latest"]),
+    (
+        "formats install",
+        &[
+            "formats install DROID_SignatureFile_V120.xml container-signature-20240715.xml",
+            "formats install --latest",
+        ],
+    ),
     ("formats list", &["formats list"]),
     ("formats use", &["formats use essential"]),
     ("formats show", &["formats show fmt/412", "formats show docx"]),
@@ -122,7 +140,8 @@ mod tests {
         if command.get_subcommands().next().is_none() {
             found.push((path.clone(), help));
         }
-        for sub in command.get_subcommands().filter(|s| s.get_name() != "help" && !s.is_hide_set()) {
+        for sub in command.get_subcommands().filter(|s| s.get_name() != "help" && !s.is_hide_set())
+        {
             leaves(sub, format!("{path} {}", sub.get_name()), found);
         }
     }

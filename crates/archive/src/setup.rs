@@ -4,7 +4,7 @@
 use crate::collection;
 use crate::config::Config;
 use crate::deposit;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::janitor;
 use crate::outbox;
 use crate::stage;
@@ -20,8 +20,10 @@ const WHO: &str = "accession";
 pub fn prepare(tx: &mut Tx<'_>, config: &Config) -> Result<Catalog> {
     let catalog = Catalog::load(tx)?;
     for spec in specs() {
-        if catalog.named(&spec.name).is_err() {
-            pipelines::create(tx, tx.now(), WHO, &spec)?;
+        match catalog.named(&spec.name) {
+            Err(_) => drop(pipelines::create(tx, tx.now(), WHO, &spec)?),
+            Ok(there) if there.plain => return Err(in_the_way(&spec.name)),
+            Ok(_) => {}
         }
     }
     let catalog = Catalog::load(tx)?;
@@ -43,6 +45,21 @@ pub fn prepare(tx: &mut Tx<'_>, config: &Config) -> Result<Catalog> {
         collection::put(tx, crate::config::DEFAULT_COLLECTION, &Default::default(), WHO)?;
     }
     Ok(Catalog::load(tx)?)
+}
+
+/// True for the names of the archive's own pipelines, which no queue may have.
+pub fn is_taken(name: &str) -> bool {
+    specs().iter().any(|spec| spec.name == name)
+}
+
+/// A queue that someone made before the archive's own pipelines were.
+fn in_the_way(name: &str) -> Error {
+    Error::permanent(
+        "name_taken",
+        format!(
+            "there is a queue called `{name}`, and the archive needs that name for itself; see what is in it with `accession queue list {name}`, and delete it with `accession queue delete {name}`"
+        ),
+    )
 }
 
 /// This installation's name for itself: made once, by chance.

@@ -3,6 +3,7 @@
 use crate::support::packages;
 use crate::support::s3;
 use crate::support::world::World;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
@@ -25,18 +26,20 @@ fn an_outage_costs_no_more_than_the_file_under_way() {
         sent += usize::from(is_payload(method, path));
         if sent == LOST {
             shared.status.store(503, Ordering::SeqCst);
+            shared.delay_millis.store(0, Ordering::SeqCst);
         }
     }));
     let letters: Vec<(String, Vec<u8>)> = (0..FILES)
         .map(|n| (format!("letter-{n}.tif"), packages::noise(300 * 1024, n as u64)))
         .collect();
     world.deposit(&packages::directory(&world.path("box"), &letters), &[]);
+    world.done(&["queue", "set", "ingest", "--stage", "storing", "backoff_seconds=1"]);
     let mut worker = world.worker();
     world.until("an error that names the store", |jobs| {
-        jobs.iter().any(|job| job["target"] == "store s1" && job["stage"] == "storing")
+        let names_it = |job: &Value| job["note"].as_str().is_some_and(|n| n.contains("store s1"));
+        jobs.iter().any(|job| names_it(job) && job["stage"] == "storing")
     });
     *control.hook.lock().unwrap() = None;
-    control.delay_millis.store(0, Ordering::SeqCst);
     control.status.store(0, Ordering::SeqCst);
     world.until("done", |jobs| jobs.iter().all(|job| job["status"] == "succeeded"));
     worker.kill();

@@ -151,6 +151,7 @@ fn bad_input_is_refused_in_one_line_and_changes_nothing() {
         (vec!["queue", "add", "files", "a", "--after", "soon"], "neither a time"),
         (vec!["queue", "create", "files", "workers=9"], "exists with other settings"),
         (vec!["queue", "create", "a/b"], "cannot be a name"),
+        (vec!["queue", "create", "ingest"], "a pipeline of the archive itself"),
         (vec!["queue", "set", "files", "wrokers=1"], "no setting `wrokers`"),
         (vec!["queue", "set", "files", "workers=many"], "whole number"),
         (vec!["queue", "show", "99"], "there is no job `99`"),

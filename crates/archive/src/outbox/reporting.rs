@@ -119,3 +119,45 @@ fn reviews(tx: &mut Tx<'_>, operators: &[String]) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use db::{Address, Clock, Db, Options};
+
+    const FAIL: Statement = Statement {
+        name: "test_fail",
+        sqlite: "insert into failures (job, pipeline, subject, lock, stage, failed_at, code, message, needs_review, recoverable, overtaken)
+            values (1, 1, 'a', 'a', 1, $1, 'x', 'x', 1, 1, 0) on conflict (job) do update set failed_at = excluded.failed_at",
+        postgres: "",
+    };
+    const MAILS: Statement =
+        Statement { name: "test_mails", sqlite: "select count(*) from messages", postgres: "" };
+
+    #[test]
+    fn operators_hear_of_a_job_again_when_it_failed_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Clock::manual(1_000_000 * REVIEWS_EVERY_MICROS);
+        let options = Options { clock: clock.clone(), ..Options::default() };
+        let address = Address::sqlite(dir.path().join("a.db"));
+        let db = Db::open(&address, crate::MIGRATIONS, &options).unwrap();
+        let config = crate::config::Config::default();
+        db.write_blocking::<_, Error, _>(move |tx| crate::setup::prepare(tx, &config)).unwrap();
+        let mails_after = |fails: bool| {
+            clock.advance(REVIEWS_EVERY_MICROS);
+            let look = move |tx: &mut Tx<'_>| {
+                if fails {
+                    tx.execute(&FAIL, &db::params![tx.now()])?;
+                }
+                reviews(tx, &["ann@example.org".to_string()])?;
+                Ok::<_, Error>(tx.one::<(i64,)>(&MAILS, &[])?.0)
+            };
+            db.write_blocking(look).unwrap()
+        };
+        assert_eq!(mails_after(false), 0);
+        assert_eq!(mails_after(true), 1);
+        assert_eq!(mails_after(false), 1, "told once");
+        assert_eq!(mails_after(true), 2, "it failed again");
+    }
+}

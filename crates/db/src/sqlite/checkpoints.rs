@@ -3,8 +3,8 @@
 
 use crate::error::Result;
 use crate::sqlite::{SqliteConnection, spawn};
-use rusqlite::wal::CheckpointMode;
 use rusqlite::hooks::Wal;
+use rusqlite::wal::CheckpointMode;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread::JoinHandle;

@@ -47,6 +47,15 @@ fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, Failure> {
 }
 
 pub fn create(args: Create, global: &Global) -> Result<Exit, Failure> {
+    if archive::setup::is_taken(&args.name) {
+        return Err(Failure::refused(
+            "name_taken",
+            format!(
+                "`{}` is a pipeline of the archive itself; choose another name for the queue",
+                args.name
+            ),
+        ));
+    }
     let changes = pairs(&args.settings)?;
     let mut spec = pipelines::PipelineSpec::queue(&args.name);
     if !args.stages.is_empty() {
