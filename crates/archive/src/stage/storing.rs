@@ -12,7 +12,9 @@ use crate::package::Package;
 use crate::stores::{Place, store_error};
 use bagit::source::Members;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use futures_util::future::try_join_all;
+use futures_util::stream;
 use ocfl::{About, Draft, DraftOptions, Leftovers, Start, User};
 use queue::Outcome;
 use std::io::Read;
@@ -187,11 +189,18 @@ pub(super) async fn put(
         put_batch(place, members, draft, batch).await?;
         stop_if_told(run)?;
     }
-    for file in large {
-        put_stream(run, place, package, members, draft, &file).await?;
+    // A directory is written to while the next file is hashed; S3 sends several parts of one as it is.
+    let at_once = if place.root.store().capabilities().rename { 2 } else { 1 };
+    let mut puts = stream::iter(large)
+        .map(|file| async move {
+            put_stream(run, place, package, members, draft, &file).await.map(|()| file.number)
+        })
+        .buffered(at_once);
+    while let Some(done) = puts.next().await {
+        let number = done?;
         failpoint("storing.file");
         if let Some(mark) = &mut mark {
-            mark.pass(run, file.number).await?;
+            mark.pass(run, number).await?;
         }
     }
     Ok(())

@@ -18,6 +18,7 @@ use futures_util::stream;
 use ocfl::{Algorithm, Draft, Hasher, Leftovers};
 use queue::Outcome;
 use std::sync::Arc;
+use tokio::task::JoinSet;
 
 const PAGE: i64 = 2000;
 /// Files up to this size are read back together, so many at a time.
@@ -166,7 +167,8 @@ async fn look_at_portion(place: &Place, files: Vec<(JobFile, String)>) -> Result
     .await
 }
 
-/// Looks at files one by one, in their order.
+/// Looks at files one by one, in their order; several at a time, each on a thread of its own as long
+/// as there are some: hashing is most of it.
 async fn compare(
     run: &Run<'_>,
     place: &Place,
@@ -174,7 +176,15 @@ async fn compare(
     mark: &mut Mark,
 ) -> Result<()> {
     let mut looks = stream::iter(files)
-        .map(|(file, key)| async move { look(place, &file, &key).await.map(|()| file.number) })
+        .map(|(file, key)| async move {
+            let number = file.number;
+            // A set, because what is left of it ends with this run.
+            let mut task = JoinSet::new();
+            task.spawn(look(place.clone(), file, key));
+            let looked = task.join_next().await.transpose();
+            let looked = looked.map_err(|e| Error::transient("look_ended", e.to_string()))?;
+            looked.unwrap_or(Ok(())).map(|()| number)
+        })
         .buffered(AT_ONCE);
     while let Some(done) = looks.next().await {
         mark.pass(run, done?).await?;
@@ -182,7 +192,8 @@ async fn compare(
     Ok(())
 }
 
-async fn look(place: &Place, file: &JobFile, key: &str) -> Result<()> {
+async fn look(place: Place, file: JobFile, key: String) -> Result<()> {
+    let (place, file, key) = (&place, &file, key.as_str());
     let store = place.root.store();
     let failed = |e: store::Error| store_error(&place.name, e.into());
     if store.capabilities().digests
