@@ -44,7 +44,7 @@ docs/configuration.md lists what can be set.")]
   accession collection set maps fixity_days=30 update_mode=add
   accession collection set maps 'notify.0={address = \"maps@example.org\"}'
   accession collection set maps callback.url=https://maps.example.org/deposits
-  accession collection set maps bag_profile=          (back to the default)")]
+  accession collection set maps bag_profile=          # back to the default")]
     Set {
         name: String,
         #[arg(value_name = "KEY=VALUE", required = true)]

@@ -23,7 +23,7 @@ use std::time::Duration;
   accession deposit box-17.tar.gz --collection maps
   accession deposit letters/ --who 'Ada Lovelace' --what 'Letters, 1842'
   accession deposit https://example.org/batch.checkm --collection maps --wait
-  accession deposit box-17.zip --digest sha256:9f86d0… --mode update
+  accession deposit box-17.zip --digest sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --mode update
   accession deposit box-17.tar --check
 
 A deposit is a file, a directory, an archive (tar, tar.gz, tar.bz2, tar.zst, zip; a bag or not), or

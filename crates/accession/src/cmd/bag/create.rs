@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  accession bag create letters/                             the directory becomes a bag
-  accession bag create letters/ --output bags/letters       a new bag; letters/ stays
-  accession bag create letters/ --output letters.tar        a tar file, written in one pass
+  accession bag create letters/                             # the directory becomes a bag
+  accession bag create letters/ --output bags/letters       # a new bag; letters/ stays
+  accession bag create letters/ --output letters.tar        # a tar file, written in one pass
   accession bag create letters/ -a sha256 -a sha512 --tag 'Source-Organization=University Library'
 
 The same files and options give the same bag, byte for byte; give --date to fix the day.")]

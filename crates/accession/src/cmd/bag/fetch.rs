@@ -10,8 +10,8 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  accession bag fetch --list bag.tar     what is to be fetched; works on any bag
-  accession bag fetch deposit/           fetch what is missing, checked by the manifests
+  accession bag fetch --list bag.tar     # what is to be fetched; works on any bag
+  accession bag fetch deposit/           # fetch what is missing, checked by the manifests
 
 URLs come from whoever made the bag, so addresses that are not public are refused.")]
 pub struct Args {

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  accession bag manifest deposit/                 after files were changed on purpose
-  accession bag manifest --tags-only deposit/     after bag-info.txt was edited
-  accession bag manifest -a sha512 deposit/       replace the manifests by those of sha512
+  accession bag manifest deposit/                 # after files were changed on purpose
+  accession bag manifest --tags-only deposit/     # after bag-info.txt was edited
+  accession bag manifest -a sha512 deposit/       # replace the manifests by those of sha512
 
 Whatever the files are now becomes what the manifests say. Validate first if in doubt.")]
 pub struct Args {

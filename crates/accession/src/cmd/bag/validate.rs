@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  accession bag validate deposit/             a directory
-  accession bag validate *.tar *.zip          many archives, without unpacking them
-  accession bag validate --fast deposit/      only the number of files and bytes
+  accession bag validate deposit/             # a directory
+  accession bag validate *.tar *.zip          # many archives, without unpacking them
+  accession bag validate --fast deposit/      # only the number of files and bytes
   ssh host cat bag.tar.gz | accession bag validate -
   accession bag validate --profile btr.json bag.tar
 

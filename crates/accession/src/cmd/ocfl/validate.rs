@@ -11,10 +11,10 @@ use store::{ListOptions, Store};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  accession ocfl validate /srv/archive                     all of a root
-  accession ocfl validate /srv/archive ark:/12345/bcd987   one object
-  accession ocfl validate /srv/archive --no-fixity         without reading content
-  accession ocfl validate /srv/archive/3c0/ff4/240/3c0ff…  an object by itself
+  accession ocfl validate /srv/archive                     # all of a root
+  accession ocfl validate /srv/archive ark:/12345/bcd987   # one object
+  accession ocfl validate /srv/archive --no-fixity         # without reading content
+  accession ocfl validate /srv/archive/3c0/ff4/240/3c0ff42  # an object by itself
 
 Findings have the codes of https://ocfl.io/1.1/spec/validation-codes.html. The exit status is 0
 if everything is valid (there may be warnings), 1 if not.")]
