@@ -2,7 +2,7 @@
 
 use crate::cmd;
 use crate::exit::{Exit, Failure};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Takes digital objects into an archive and keeps them.
@@ -13,16 +13,6 @@ pub struct Cli {
     pub global: Global,
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// The command line with all its help.
-pub fn command() -> clap::Command {
-    crate::examples::with_examples(Cli::command())
-}
-
-/// Reads the command line; ends the process where it cannot be read, or only help was asked for.
-pub fn parse() -> Cli {
-    Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|e| e.exit())
 }
 
 /// Options of `accession` itself, before or after the subcommand.
@@ -140,5 +130,66 @@ impl Command {
             Command::Completions(args) => cmd::completions::run(args),
             Command::Man(args) => cmd::man::run(args, global),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::{Command, CommandFactory};
+
+    /// The words of a line as a shell would pass them on, up to a redirection or a pipe.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
+        for c in line.chars() {
+            match c {
+                '\'' => {
+                    quoted = !quoted;
+                    word.get_or_insert_default();
+                }
+                '>' | '|' | '#' if !quoted && word.is_none() => break,
+                ' ' if !quoted => words.extend(word.take()),
+                _ => word.get_or_insert_default().push(c),
+            }
+        }
+        words.extend(word);
+        words
+    }
+
+    fn leaves(command: &Command, path: String, found: &mut Vec<(String, String)>) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        if command.get_subcommands().next().is_none() {
+            found.push((path.clone(), help));
+        }
+        for sub in command.get_subcommands().filter(|s| s.get_name() != "help" && !s.is_hide_set())
+        {
+            leaves(sub, format!("{path} {}", sub.get_name()), found);
+        }
+    }
+
+    #[test]
+    fn every_command_has_examples_that_can_be_typed() {
+        let mut found = Vec::new();
+        leaves(&Cli::command(), "accession".to_string(), &mut found);
+        assert!(found.len() > 80, "only {} commands were looked at", found.len());
+        let mut wrong = Vec::new();
+        for (path, help) in found {
+            let whole = help.replace("\\\n", " ");
+            let typed: Vec<&str> = whole
+                .lines()
+                .filter_map(|l| l.strip_prefix("  "))
+                .filter(|l| l.starts_with("accession ") || l.contains("| accession "))
+                .collect();
+            if typed.is_empty() {
+                wrong.push(format!("`{path}` has no example"));
+            }
+            for line in typed {
+                let line = line.find("accession ").map_or(line, |at| &line[at..]);
+                if let Err(error) = Cli::command().try_get_matches_from(words(line)) {
+                    wrong.push(format!("`{path}`: `{line}`: {error}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }

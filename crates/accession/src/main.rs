@@ -2,16 +2,16 @@
 
 mod cli;
 mod cmd;
-mod examples;
 mod exit;
 mod logs;
 mod output;
 mod session;
 
+use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = cli::parse();
+    let cli = cli::Cli::parse();
     logs::start(&cli.global, matches!(cli.command, cli::Command::Demo(_)));
     match cli.command.run(&cli.global) {
         Ok(exit) => exit.into(),

@@ -21,7 +21,9 @@ pub fn prepare(tx: &mut Tx<'_>, config: &Config) -> Result<Catalog> {
     let catalog = Catalog::load(tx)?;
     for spec in specs() {
         match catalog.named(&spec.name) {
-            Err(_) => drop(pipelines::create(tx, tx.now(), WHO, &spec)?),
+            Err(_) => {
+                pipelines::create(tx, tx.now(), WHO, &spec)?;
+            }
             Ok(there) if there.plain => return Err(in_the_way(&spec.name)),
             Ok(_) => {}
         }

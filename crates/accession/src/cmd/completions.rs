@@ -1,7 +1,8 @@
 //! `accession completions SHELL`
 
-use crate::cli;
+use crate::cli::Cli;
 use crate::exit::{Exit, Failure};
+use clap::CommandFactory;
 
 #[derive(clap::Args)]
 #[command(
@@ -13,6 +14,6 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<Exit, Failure> {
-    clap_complete::generate(args.shell, &mut cli::command(), "accession", &mut std::io::stdout());
+    clap_complete::generate(args.shell, &mut Cli::command(), "accession", &mut std::io::stdout());
     Ok(Exit::Yes)
 }

@@ -33,6 +33,8 @@ enum Command {
         file: PathBuf,
     },
     /// Say which database is used, and how large it is
+    #[command(after_help = "Example:
+  accession db info")]
     Info,
 }
 

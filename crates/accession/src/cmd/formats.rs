@@ -22,15 +22,25 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Install official signature files of The National Archives and use them
+    #[command(after_help = "Examples:
+  accession formats install DROID_SignatureFile_V122.xml container-signature-20260119.xml
+  accession formats install --latest")]
     Install(Install),
     /// Which sets of signatures there are, and which one is in use
+    #[command(after_help = "Example:
+  accession formats list")]
     List,
     /// Use another installed set
+    #[command(after_help = "Example:
+  accession formats use essential-1")]
     Use {
         /// Its name, as `accession formats list` shows it
         name: String,
     },
     /// What is known about a format
+    #[command(after_help = "Examples:
+  accession formats show fmt/412
+  accession formats show docx")]
     Show {
         /// A PUID such as `fmt/412`, or an extension such as `docx`; all formats if left out
         what: Option<String>,

@@ -1,7 +1,8 @@
 //! `accession man DIR`
 
-use crate::cli::{self, Global};
+use crate::cli::{Cli, Global};
 use crate::exit::{Exit, Failure};
+use clap::CommandFactory;
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -22,7 +23,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         )
     };
     std::fs::create_dir_all(&args.dir).map_err(unable)?;
-    clap_mangen::generate_to(cli::command(), &args.dir).map_err(unable)?;
+    clap_mangen::generate_to(Cli::command(), &args.dir).map_err(unable)?;
     let pages = std::fs::read_dir(&args.dir).map_err(unable)?.count();
     if global.json {
         crate::output::json(&serde_json::json!({"directory": args.dir, "pages": pages}))?;

@@ -1,7 +1,6 @@
 //! A store that goes away in the middle of a package.
 
 use crate::support::packages;
-use crate::support::s3;
 use crate::support::world::World;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -14,9 +13,7 @@ const LOST: usize = 4;
 /// What arrived before the store went away is not sent again when it is back.
 #[test]
 fn an_outage_costs_no_more_than_the_file_under_way() {
-    let dir = tempfile::tempdir().unwrap();
-    let database = format!("sqlite://{}", dir.path().join("accession.db").display());
-    let world = World::with_s3(database, s3::Server::start());
+    let world = World::half_remote();
     let control = world.s3.as_ref().unwrap().control.clone();
     // Marks are written for what took a while, as large files do.
     control.delay_millis.store(700, Ordering::SeqCst);

@@ -64,9 +64,7 @@ fn postgres_stops_and_starts_again() {
 /// A store that answers with errors is waited for; the error names it, and no package is blamed.
 #[test]
 fn s3_fails_for_a_while_and_is_slow() {
-    let dir = tempfile::tempdir().unwrap();
-    let database = format!("sqlite://{}", dir.path().join("accession.db").display());
-    let world = World::with_s3(database, s3::Server::start());
+    let world = World::half_remote();
     let control = world.s3.as_ref().unwrap().control.clone();
     control.status.store(503, Ordering::SeqCst);
     let path = world.path("box");

@@ -44,9 +44,20 @@ impl World {
         Some(World::with_s3(database_of_its_own()?, s3::Server::start()))
     }
 
+    /// SQLite and S3.
+    pub fn half_remote() -> World {
+        let dir = tempfile::tempdir().unwrap();
+        let database = format!("sqlite://{}", dir.path().join("data/accession.db").display());
+        World::in_with_s3(dir, database, s3::Server::start())
+    }
+
     pub fn with_s3(database: String, s3: s3::Server) -> World {
+        World::in_with_s3(tempfile::tempdir().unwrap(), database, s3)
+    }
+
+    fn in_with_s3(dir: TempDir, database: String, s3: s3::Server) -> World {
         let stores = vec![("s1".to_string(), s3.store("bucket/root"))];
-        let world = World::new(tempfile::tempdir().unwrap(), database, stores);
+        let world = World::new(dir, database, stores);
         World { env: s3::keys(), s3: Some(s3), ..world }
     }
 

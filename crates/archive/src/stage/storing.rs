@@ -28,6 +28,9 @@ const PAGE: i64 = 2000;
 const SMALL_BYTES: i64 = 256 * 1024;
 /// How much of them is in memory at a time, for each store.
 const BATCH_BYTES: usize = 16 * 1024 * 1024;
+/// Large files that are put into a directory at once: one is written while the next is hashed. S3
+/// sends several parts of one as it is.
+const LARGE_AT_ONCE: usize = 2;
 /// How much of a large file is read at a time.
 const CHUNK_BYTES: usize = 1024 * 1024;
 
@@ -189,8 +192,8 @@ pub(super) async fn put(
         put_batch(place, members, draft, batch).await?;
         stop_if_told(run)?;
     }
-    // A directory is written to while the next file is hashed; S3 sends several parts of one as it is.
-    let at_once = if place.root.store().capabilities().rename { 2 } else { 1 };
+    let local = place.root.store().capabilities().rename;
+    let at_once = if local { LARGE_AT_ONCE } else { 1 };
     let mut puts = stream::iter(large)
         .map(|file| async move {
             put_stream(run, place, package, members, draft, &file).await.map(|()| file.number)

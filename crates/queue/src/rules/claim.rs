@@ -186,6 +186,7 @@ pub fn claim(
 /// hundreds of jobs each would otherwise spend their time stepping over what the others have locked.
 pub fn enter_lane(tx: &mut Tx<'_>, stage: i64) -> Result<bool> {
     const LANE: Statement = statement!("sql/claim_lane", per engine);
+    // SQLite has one writer at a time as it is.
     Ok(tx.engine() == Engine::Sqlite || tx.one::<(bool,)>(&LANE, &db::params![stage])?.0)
 }
 

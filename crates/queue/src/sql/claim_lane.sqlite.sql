@@ -1,1 +1,1 @@
-select 1 + 0 * $1
+select 1

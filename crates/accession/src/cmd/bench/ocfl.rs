@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  accession bench ocfl --files 10000")]
 pub struct Args {
     /// Files in each version
     #[arg(long, default_value_t = 500_000)]

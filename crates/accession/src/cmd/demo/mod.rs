@@ -19,7 +19,11 @@ use std::sync::Arc;
 #[derive(clap::Args)]
 #[command(
     after_help = "The demo works in a fresh directory of its own and tells you where it is, so that you can look
-around in it with the other commands."
+around in it with the other commands.
+
+Examples:
+  accession demo
+  accession demo --directory look-around"
 )]
 pub struct Args {
     /// Where to work (default: a fresh temporary directory, which is kept)

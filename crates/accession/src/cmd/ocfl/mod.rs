@@ -34,22 +34,37 @@ enum Command {
     /// Make a storage root in an empty place
     Init(manage::InitArgs),
     /// List the objects of a root
+    #[command(after_help = "Examples:
+  accession ocfl ls /srv/archive
+  accession ocfl ls s3://bucket/store --paths")]
     Ls(list::LsArgs),
     /// Show the versions of an object: when, by whom, why, and how much changed
+    #[command(after_help = "Example:
+  accession ocfl log /srv/archive ark:/99999/fk4abc")]
     Log(list::LogArgs),
     /// Show an object's latest or another version with its files
+    #[command(after_help = "Example:
+  accession ocfl show /srv/archive ark:/99999/fk4abc --at v1")]
     Show(show::ShowArgs),
     /// Show what changed between two versions
+    #[command(after_help = "Example:
+  accession ocfl diff /srv/archive ark:/99999/fk4abc --from v1 --to v3")]
     Diff(show::DiffArgs),
     /// Write a file of an object to standard output
+    #[command(after_help = "Example:
+  accession ocfl cat /srv/archive ark:/99999/fk4abc letter.txt > letter.txt")]
     Cat(content::CatArgs),
     /// Copy the files of a version into a directory
+    #[command(after_help = "Example:
+  accession ocfl export /srv/archive ark:/99999/fk4abc letters")]
     Export(content::ExportArgs),
     /// Validate a root, some of its objects, or an object by itself
     Validate(validate::Args),
     /// Find and remove what interrupted writes have left behind
     Sweep(manage::SweepArgs),
     /// Remove an object with all its versions
+    #[command(after_help = "Example:
+  accession ocfl purge /srv/archive ark:/99999/fk4abc --yes")]
     Purge(manage::PurgeArgs),
 }
 

@@ -33,50 +33,92 @@ enum Command {
     /// Make a queue, or a pipeline of several stages
     Create(define::Create),
     /// Delete a queue; its waiting and failed jobs are cancelled
+    #[command(after_help = "Example:
+  accession queue delete files --reason 'not needed any more'")]
     Delete(define::Delete),
     /// Add subjects to a queue
     Add(add::Add),
     /// List jobs, newest first
+    #[command(after_help = "Examples:
+  accession queue list files --status failed
+  accession queue list --batch 3 --json")]
     List(look::List),
     /// Show a job with its whole history
+    #[command(after_help = "Example:
+  accession queue show 12")]
     Show(look::Show),
     /// Say in one sentence why a job is not running now
+    #[command(after_help = "Example:
+  accession queue why 12")]
     Why(look::Why),
     /// Depths, oldest age, rates, failures by error
+    #[command(after_help = "Examples:
+  accession queue stats
+  accession queue stats files --json")]
     Stats(look::Stats),
     /// What has not moved for long, and why
+    #[command(after_help = "Examples:
+  accession queue stuck
+  accession queue stuck files --over 10m")]
     Stuck(look::Stuck),
     /// List failed jobs
+    #[command(after_help = "Examples:
+  accession queue failed
+  accession queue failed files --limit 500")]
     Failed(look::Failed),
     /// List failed jobs nobody has looked at, or mark them as seen
     Review(look::Review),
     /// Requeue all failed jobs that fit a filter
     Retry(act::Retry),
     /// Send a job again, to the stage it failed in or an earlier one
+    #[command(after_help = "Example:
+  accession queue requeue 12 13 --reason 'the disk was mended'")]
     Requeue(act::Requeue),
     /// Hold jobs, a batch or a collection
+    #[command(after_help = "Examples:
+  accession queue hold 12 --reason 'ask Ann first'
+  accession queue hold --batch 3")]
     Hold(act::Hold),
     /// Release what was held
+    #[command(after_help = "Examples:
+  accession queue release 12
+  accession queue release --batch 3")]
     Release(act::Release),
     /// Cancel jobs or a batch; running ones are asked to stop
+    #[command(after_help = "Examples:
+  accession queue cancel 12 --reason 'sent twice'
+  accession queue cancel --batch 3")]
     Cancel(act::Cancel),
     /// Stop handing out jobs of a queue, a stage or everything
+    #[command(after_help = "Examples:
+  accession queue pause files --reason 'network works tonight'
+  accession queue pause --all")]
     Pause(act::Pause),
     /// Go on handing out jobs
+    #[command(after_help = "Examples:
+  accession queue unpause files
+  accession queue unpause --all")]
     Unpause(act::Unpause),
     /// Cancel all waiting jobs of a queue
+    #[command(after_help = "Example:
+  accession queue empty files --reason 'the wrong list'")]
     Empty(define::Empty),
     /// Change settings while workers run
     Set(define::Set),
     /// Say how much of a resource the whole deployment has
     Budget(define::Budget),
     /// List workers and what each is doing
+    #[command(after_help = "Example:
+  accession queue workers")]
     Workers(look::Workers),
     /// List batches, or show, report or delete one
     Batches(look::Batches),
     /// Remove ended jobs and their history now
     Prune(act::Prune),
     /// A live view of all queues
+    #[command(after_help = "Examples:
+  accession queue watch
+  accession queue watch --every 5")]
     Watch(watch::Watch),
     /// Work a queue with any program
     Work(work::WorkArgs),
