@@ -4,8 +4,9 @@
 
 mod support;
 
+use queue::rules::batch::{self, Entry, NewBatch};
 use queue::rules::pipelines::{PipelineSpec, create, delete};
-use queue::rules::{add, people::Actor};
+use queue::rules::{add, people::Actor, report};
 use queue::{Catalog, Error, NewJob, Result};
 use support::World;
 
@@ -66,6 +67,61 @@ fn nothing_is_stranded_on_sqlite() {
 fn nothing_is_stranded_on_postgres() {
     match World::postgres(4, None) {
         Some(world) => nothing_is_stranded(&world),
+        None => println!("skipped on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
+    }
+}
+
+/// A batch that is filled while its queue is deleted ends with it, and other batches go on.
+fn a_batch_ends_with_its_queue(world: &World) {
+    let begun: Result<(Catalog, Vec<i64>)> = world.db.write_blocking(|tx| {
+        let mut batches = Vec::new();
+        for name in ["letters", "maps"] {
+            let pipeline = create(tx, tx.now(), "ann", &PipelineSpec::queue(name))?.id;
+            let new = NewBatch {
+                label: name,
+                pipeline,
+                collection: None,
+                submitter: "ann",
+                mode: "either",
+                priority: None,
+            };
+            batches.push(batch::create(tx, tx.now(), &new)?);
+        }
+        Ok((Catalog::load(tx)?, batches))
+    });
+    let (before, batches) = begun.unwrap();
+    let ended: Result<Vec<(i64, i64, i64)>> = world.db.write_blocking(move |tx| {
+        let actor = Actor { who: "ann", reason: "no more letters" };
+        let catalog = Catalog::load(tx)?;
+        while !delete(tx, tx.now(), &catalog, actor, "letters", 100)? {}
+        let entry =
+            |number| Entry { number, subject: number.to_string(), lock: None, payload: None };
+        for batch in &batches {
+            batch::fill(tx, &before, *batch, &[entry(1), entry(2)])?;
+            batch::accept(tx, tx.now(), *batch)?;
+        }
+        let catalog = Catalog::load(tx)?;
+        while batch::move_entries(tx, tx.now(), &catalog, 1)? > 0 {}
+        let counts = |b: batch::Batch| (b.open, b.cancelled, b.moved);
+        batches.iter().map(|id| batch::load(tx, *id).map(counts)).collect()
+    });
+    assert_eq!(ended.unwrap(), [(0, 2, 2), (2, 0, 2)]);
+    let catalog: Result<Catalog> = world.db.read_blocking(Catalog::load);
+    let catalog = catalog.unwrap();
+    let written: Result<_> =
+        world.db.write_blocking(move |tx| report::write_next(tx, tx.now(), &catalog));
+    assert!(written.unwrap().is_some(), "its depositor is told");
+}
+
+#[test]
+fn a_batch_ends_with_its_queue_on_sqlite() {
+    a_batch_ends_with_its_queue(&World::sqlite());
+}
+
+#[test]
+fn a_batch_ends_with_its_queue_on_postgres() {
+    match World::postgres(1, None) {
+        Some(world) => a_batch_ends_with_its_queue(&world),
         None => println!("skipped on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
     }
 }

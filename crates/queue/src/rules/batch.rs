@@ -11,6 +11,7 @@ use crate::job::NewJob;
 use crate::rules::add;
 use crate::rules::people::hold::{self, Group};
 use crate::rules::people::{Actor, cancel};
+use crate::rules::pipelines;
 use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 
 /// What the mover and the reporter listen to.
@@ -208,10 +209,25 @@ pub fn move_entries(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, limit: i64)
     const ENTRIES: Statement = statement!("sql/next_entries");
     const GONE: Statement = statement!("sql/delete_entries");
     const MOVED: Statement = statement!("sql/entries_moved");
+    const CANCELLED: Statement = statement!("sql/entries_cancelled");
     let Some((id,)) = tx.first::<(i64,)>(&MOVING, &[])? else { return Ok(0) };
     let batch = load(tx, id)?;
     let rows: Vec<(i64, String, Option<String>, Option<Vec<u8>>)> =
         tx.query(&ENTRIES, &db::params![id, limit])?;
+    let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+    let last = rows.last().map_or(0, |r| r.0);
+    let pipeline = catalog.pipeline(batch.pipeline)?;
+    match pipelines::enter(tx, pipeline) {
+        Ok(()) => {}
+        // Its queue was deleted: what waited there was cancelled, and so is what was still to come.
+        Err(Error::Unknown { what: "queue", .. }) => {
+            tx.execute(&GONE, &db::params![id, last])?;
+            tx.execute(&CANCELLED, &db::params![id, count, now])?;
+            finish_if_done(tx, now, id)?;
+            return Ok(count);
+        }
+        Err(error) => return Err(error),
+    }
     let priority = batch.priority.unwrap_or_else(|| priority_of_size(batch.total));
     let jobs: Vec<NewJob> = rows
         .iter()
@@ -225,10 +241,7 @@ pub fn move_entries(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, limit: i64)
             ..NewJob::default()
         })
         .collect();
-    let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
-    let last = rows.last().map_or(0, |r| r.0);
-    let added =
-        add::add_counted(tx, now, catalog.pipeline(batch.pipeline)?, &batch.submitter, &jobs)?;
+    let added = add::add_counted(tx, now, pipeline, &batch.submitter, &jobs)?;
     // Entries that were merged (the same subject twice) make fewer jobs than were counted.
     let merged = i64::try_from(added.iter().filter(|a| a.coalesced).count()).unwrap_or(0);
     tx.execute(&GONE, &db::params![id, last])?;
