@@ -3,7 +3,9 @@
 use crate::cli::Accession;
 use serde_json::Value;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
+use std::time::Duration;
 
 fn fresh() -> (tempfile::TempDir, Accession) {
     let dir = tempfile::tempdir().unwrap();
@@ -231,4 +233,34 @@ fn a_backup_can_be_restored_and_worked() {
     let restored = Accession::new(&format!("sqlite://{}", dir.path().join("new.db").display()));
     restored.json(&["db", "restore", &copy]);
     assert_eq!(work(&restored, "true")["succeeded"], 3);
+}
+
+/// A guard whose lease ends after `lease`, and which is told its payload after `late`: by which
+/// signal it ended, and what its program wrote.
+fn guarded(lease: Duration, late: Duration) -> (Option<i32>, String) {
+    let (dir, accession) = fresh();
+    let said = dir.path().join("said");
+    let clock = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
+    let until = (Duration::from(clock) + lease).as_millis().to_string();
+    let program = format!("echo began > {0}; sleep 2; echo ended >> {0}", said.display());
+    let args = ["queue", "guard", "--grace-ms", "100", "--lease-until", &until, "--", &program];
+    let mut guard = accession.command(&args).stdin(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(late);
+    let mut input = guard.stdin.take().unwrap();
+    input.write_all(b"payload 0\n").unwrap();
+    let status = guard.wait().unwrap();
+    (status.signal(), std::fs::read_to_string(said).unwrap_or_default())
+}
+
+#[test]
+fn a_program_lives_within_its_lease_however_late_its_guard_hears_of_it() {
+    let (none, long) = (Duration::ZERO, Duration::from_secs(600));
+    assert_eq!(guarded(long, none), (None, "began\nended\n".to_string()));
+    // A worker that was stopped while it began a run, and went on after its lease.
+    assert_eq!(guarded(none, none), (Some(9), String::new()));
+    let short = Duration::from_millis(700);
+    assert_eq!(guarded(short, short + Duration::from_millis(200)), (Some(9), String::new()));
+    // A worker that was stopped later.
+    let (signal, said) = guarded(Duration::from_millis(1500), none);
+    assert_eq!((signal, said.contains("ended")), (Some(9), false), "{said}");
 }

@@ -60,6 +60,11 @@ impl Context {
         self.shared.fence.until()
     }
 
+    /// How long a lease is from one renewal.
+    pub fn lease_length(&self) -> Duration {
+        self.shared.settings.lease
+    }
+
     /// Whether to stop, and why.
     pub fn stop(&self) -> Stop {
         *self.stop.borrow()
@@ -158,40 +163,70 @@ impl Context {
     }
 }
 
-/// The runs under way in this process by token, and how to tell each to stop.
+/// The runs under way in this process, and how to tell each to stop.
 #[derive(Default, Clone)]
 pub(crate) struct Running {
-    stops: Arc<Mutex<HashMap<i64, watch::Sender<Stop>>>>,
+    runs: Arc<Mutex<Runs>>,
+}
+
+#[derive(Default)]
+struct Runs {
+    by_token: HashMap<i64, watch::Sender<Stop>>,
+    /// The process stops: a run that only begins now must hear of it too.
+    shutdown: bool,
 }
 
 impl Running {
-    fn lock(&self) -> MutexGuard<'_, HashMap<i64, watch::Sender<Stop>>> {
-        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn begin(&self, token: i64) -> watch::Receiver<Stop> {
-        let (sender, receiver) = watch::channel(Stop::No);
-        self.lock().insert(token, sender);
+        let mut runs = self.lock();
+        let first = if runs.shutdown { Stop::Shutdown } else { Stop::No };
+        let (sender, receiver) = watch::channel(first);
+        runs.by_token.insert(token, sender);
         receiver
     }
 
     pub fn end(&self, token: i64) {
-        self.lock().remove(&token);
+        self.lock().by_token.remove(&token);
     }
 
     pub fn stop(&self, token: i64, why: Stop) {
-        if let Some(sender) = self.lock().get(&token) {
+        if let Some(sender) = self.lock().by_token.get(&token) {
             sender.send_replace(why);
         }
     }
 
     pub fn stop_all(&self, why: Stop) {
-        for sender in self.lock().values() {
+        let mut runs = self.lock();
+        runs.shutdown |= why == Stop::Shutdown;
+        for sender in runs.by_token.values() {
             sender.send_replace(why);
         }
     }
 
     pub fn tokens(&self) -> Vec<i64> {
-        self.lock().keys().copied().collect()
+        self.lock().by_token.keys().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_begins_while_the_process_stops_is_told() {
+        let running = Running::default();
+        let before = running.begin(1);
+        running.stop_all(Stop::LeaseLost);
+        let between = running.begin(2);
+        running.stop_all(Stop::Shutdown);
+        let after = running.begin(3);
+        assert_eq!(*before.borrow(), Stop::Shutdown);
+        assert_eq!(*between.borrow(), Stop::Shutdown);
+        assert_eq!(*after.borrow(), Stop::Shutdown);
+        assert_eq!(running.tokens().len(), 3);
     }
 }

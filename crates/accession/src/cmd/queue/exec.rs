@@ -9,6 +9,7 @@
 //! | exit 126 or 127 | no such program: the worker stops, and no job fails |
 //! | anything else | permanent error |
 
+use crate::cmd::queue::guard;
 use queue::runtime::{Context, Stop, Work};
 use queue::{Claimed, JobError, Outcome, subject};
 use std::collections::VecDeque;
@@ -95,15 +96,14 @@ impl Exec {
         command: &OsStr,
         context: &Context,
     ) -> std::io::Result<Child> {
-        let lease = lease_left(context);
         Command::new(std::env::current_exe()?)
             .args([
                 "queue",
                 "guard",
                 "--grace-ms",
                 &self.grace.as_millis().to_string(),
-                "--lease-ms",
-                &lease.to_string(),
+                "--lease-until",
+                &lease_until(context).as_millis().to_string(),
                 "--",
             ])
             .arg(command)
@@ -147,7 +147,7 @@ impl Exec {
                     let until = context.lease_until();
                     if until != told {
                         told = until;
-                        say(guard, &format!("lease {}\n", lease_left(context))).await;
+                        say(guard, &format!("lease {}\n", lease_until(context).as_millis())).await;
                     }
                 }
             }
@@ -210,12 +210,15 @@ impl Exec {
     }
 }
 
-/// What is left of the lease, less a margin: the program must be gone before anyone else can have
-/// the job.
-fn lease_left(context: &Context) -> u128 {
+/// When the lease ends on the clock that the guard reads too, less a margin: the program must be
+/// gone before anyone else can have the job. A time and not a length of time, since this process may
+/// be stopped between saying it and being heard.
+fn lease_until(context: &Context) -> Duration {
+    // Read first, so that time lost between the two clocks makes the lease shorter and not longer.
+    let now = guard::clock();
     let left = context.lease_until().saturating_duration_since(Instant::now());
-    let margin = (left / 10).min(Duration::from_secs(2));
-    (left - margin).as_millis()
+    let margin = (context.lease_length() / 10).min(Duration::from_secs(2));
+    (now + left).saturating_sub(margin)
 }
 
 async fn say(guard: &mut ChildStdin, word: &str) {

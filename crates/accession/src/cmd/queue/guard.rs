@@ -4,10 +4,12 @@
 //!
 //! The worker writes to the guard's standard input: `payload N\n` and N bytes, then `lease MS\n`
 //! whenever its lease is renewed, and `stop\n` when the program should end. The end of the input
-//! means that the worker is gone.
+//! means that the worker is gone. The ends of leases are times of [`clock`], which is one for all
+//! processes of a machine: however late they are read, they mean the same.
 
 use crate::exit::{Exit, Failure};
 use nix::sys::signal::{Signal, killpg, raise};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -20,24 +22,41 @@ pub struct Guard {
     /// How long the program has between SIGTERM and SIGKILL
     #[arg(long)]
     grace_ms: u64,
-    /// How long the lease is good at the start
+    /// Until when the lease is good at the start, in milliseconds of the machine's monotonic clock
     #[arg(long)]
-    lease_ms: u64,
+    lease_until: u64,
     /// What the shell runs
     command: std::ffi::OsString,
 }
 
+/// The machine's monotonic clock, which its processes can compare.
+pub fn clock() -> Duration {
+    // Without one the time counts as over, and nothing is begun.
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::MAX, Duration::from)
+}
+
+/// The moment of this process that a time of [`clock`] is.
+fn moment(time: Duration) -> Instant {
+    // Read first, so that time lost between the two clocks makes the lease shorter and not longer.
+    let now = Instant::now();
+    now.checked_add(time.saturating_sub(clock())).unwrap_or(now)
+}
+
 enum News {
-    Lease(Duration),
+    Lease(Instant),
     Stop,
     WorkerGone,
     Ended(std::io::Result<ExitStatus>),
 }
 
 pub fn run(args: Guard) -> Result<Exit, Failure> {
-    let mut lease_ends = Instant::now() + Duration::from_millis(args.lease_ms);
+    let mut lease_ends = moment(Duration::from_millis(args.lease_until));
     let mut input = BufReader::new(std::io::stdin());
     let payload = read_payload(&mut input)?;
+    if Instant::now() >= lease_ends {
+        // The worker was stopped while it said what to run: the job may be someone else's by now.
+        end_by(Signal::SIGKILL);
+    }
     // A process group of its own, so that what the program started ends with it.
     let mut child = Command::new("sh")
         .arg("-c")
@@ -58,7 +77,7 @@ pub fn run(args: Guard) -> Result<Exit, Failure> {
     loop {
         let wake = kill_at.map_or(lease_ends, |at| at.min(lease_ends));
         match inbox.recv_timeout(wake.saturating_duration_since(Instant::now())) {
-            Ok(News::Lease(left)) => lease_ends = Instant::now() + left,
+            Ok(News::Lease(until)) => lease_ends = until,
             Ok(News::Stop | News::WorkerGone) if kill_at.is_none() => {
                 signal(group, Signal::SIGTERM);
                 kill_at = Some(Instant::now() + Duration::from_millis(args.grace_ms));
@@ -96,7 +115,7 @@ fn listen(mut input: impl BufRead, news: &Sender<News>) {
         let heard = match input.read_line(&mut line) {
             Ok(0) | Err(_) => News::WorkerGone,
             Ok(_) => match line.trim().strip_prefix("lease ").and_then(|ms| ms.parse().ok()) {
-                Some(ms) => News::Lease(Duration::from_millis(ms)),
+                Some(ms) => News::Lease(moment(Duration::from_millis(ms))),
                 None => News::Stop,
             },
         };
@@ -114,8 +133,14 @@ fn signal(group: Pid, signal: Signal) {
 
 /// Ends as the program did: with its exit status, or by the signal that ended it.
 fn end_like(status: ExitStatus) -> ! {
-    if let Some(signal) = status.signal().and_then(|s| Signal::try_from(s).ok()) {
-        let _ = raise(signal);
+    match status.signal().and_then(|s| Signal::try_from(s).ok()) {
+        Some(signal) => end_by(signal),
+        None => std::process::exit(status.code().unwrap_or(255)),
     }
-    std::process::exit(status.code().unwrap_or(255))
+}
+
+fn end_by(signal: Signal) -> ! {
+    let _ = raise(signal);
+    // Only if the signal does not end a process.
+    std::process::exit(255)
 }
