@@ -60,7 +60,7 @@ impl Event {
 pub fn keep(tx: &mut Tx<'_>, job: i64, event: &Event) -> queue::Result<()> {
     const KEEP: Statement = statement!("sql/keep_event");
     let text = serde_json::json!(event).to_string();
-    tx.execute(&KEEP, &db::params![job, &event.id, &text])?;
+    tx.send(&KEEP, &db::params![job, &event.id, &text])?;
     Ok(())
 }
 

@@ -101,7 +101,7 @@ pub fn save(tx: &mut Tx<'_>, ingest: &Ingest) -> queue::Result<()> {
     let metadata = text(serde_json::json!(ingest.metadata));
     let stores = text(serde_json::json!(ingest.stores));
     let summary = text(serde_json::json!(ingest.summary));
-    tx.execute(
+    tx.send(
         &SAVE,
         &db::params![
             ingest.job,
@@ -129,7 +129,7 @@ pub fn note_failed_file(job: &Claimed, context: &Context, error: &Error) {
     let file = error.file().map(str::to_string);
     context.record(move |tx| {
         let now = tx.now();
-        tx.execute(&NOTE, &db::params![id, batch, &collection, now, &file])?;
+        tx.send(&NOTE, &db::params![id, batch, &collection, now, &file])?;
         Ok(())
     });
 }
@@ -181,7 +181,7 @@ pub fn put_files(tx: &mut Tx<'_>, job: i64, files: &[JobFile]) -> queue::Result<
             ]
         })
         .collect();
-    tx.each::<(), 9>(&PUT, &db::params![job], &rows)?;
+    tx.send_each(&PUT, &db::params![job], &rows)?;
     Ok(())
 }
 
@@ -193,7 +193,7 @@ pub fn files_after(tx: &mut Tx<'_>, job: i64, after: i64, limit: i64) -> Result<
 
 pub fn forget_files(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
     const FORGET: Statement = statement!("sql/forget_ingest_files");
-    tx.execute(&FORGET, &db::params![job])?;
+    tx.send(&FORGET, &db::params![job])?;
     Ok(())
 }
 

@@ -73,7 +73,7 @@ pub fn installation(tx: &mut Tx<'_>) -> Result<String> {
     }
     let fresh = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
     // Two processes that start at once agree on the first.
-    tx.execute(&NAME, &db::params![&fresh])?;
+    tx.send(&NAME, &db::params![&fresh])?;
     Ok(tx.one::<(String,)>(&FIND, &[])?.0)
 }
 

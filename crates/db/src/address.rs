@@ -5,6 +5,7 @@ use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio_postgres::config::{Host, SslMode};
 use url::Url;
 
 #[derive(Clone)]
@@ -16,7 +17,7 @@ pub enum Address {
 /// A PostgreSQL server and how to talk to it.
 #[derive(Clone)]
 pub struct Server {
-    pub(crate) config: postgres::Config,
+    pub(crate) config: tokio_postgres::Config,
     pub(crate) tls: Tls,
     pub(crate) root_certificate: Option<PathBuf>,
     shown: String,
@@ -80,6 +81,7 @@ impl Server {
     }
 
     fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Server> {
+        let text = &user_beside_no_host(text);
         let shown = without_password(text);
         let bad = |why: String| Error::BadAddress(shown.clone(), why);
         let mut url = Url::parse(text).map_err(|e| bad(e.to_string()))?;
@@ -107,8 +109,8 @@ impl Server {
         if !kept.is_empty() {
             url.query_pairs_mut().extend_pairs(kept);
         }
-        let mut config: postgres::Config =
-            url.as_str().parse().map_err(|e: postgres::Error| bad(e.to_string()))?;
+        let mut config: tokio_postgres::Config =
+            url.as_str().parse().map_err(|e: tokio_postgres::Error| bad(e.to_string()))?;
         fill_from_environment(&mut config, environment).map_err(bad)?;
         if config.get_password().is_none()
             && let Some(password) = password_from_file(&config, passfile, environment)
@@ -122,13 +124,37 @@ impl Server {
             config.application_name("accession");
         }
         let tls = parse_tls(mode.as_deref().unwrap_or("prefer")).map_err(bad)?;
+        // As in libpq, a socket of this machine is never encrypted, whatever the mode.
+        let local = |host: &Host| matches!(host, Host::Unix(_));
+        let tls = if config.get_hosts().iter().all(local) { Tls::Disable } else { tls };
         config.ssl_mode(match tls {
-            Tls::Disable => postgres::config::SslMode::Disable,
-            Tls::Prefer => postgres::config::SslMode::Prefer,
-            _ => postgres::config::SslMode::Require,
+            Tls::Disable => SslMode::Disable,
+            Tls::Prefer => SslMode::Prefer,
+            _ => SslMode::Require,
         });
         Ok(Server { config, tls, root_certificate: root.map(PathBuf::from), shown })
     }
+}
+
+/// libpq takes `postgres://user:password@/name?host=/run/postgresql`, which is no URL to others: the
+/// user and the password of an address without a host move to its query.
+fn user_beside_no_host(text: &str) -> String {
+    let moved = || {
+        let (scheme, rest) = text.split_once("://")?;
+        let (user, rest) = rest.split_at(rest.find(['/', '?', '#'])?);
+        let (user, password) = match user.strip_suffix('@')?.split_once(':') {
+            Some((user, password)) => (user, Some(password)),
+            None => (user.strip_suffix('@')?, None),
+        };
+        let mut url = Url::parse(&format!("{scheme}://{rest}")).ok()?;
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        url.query_pairs_mut().append_pair("user", &decoded(user));
+        if let Some(password) = password {
+            url.query_pairs_mut().append_pair("password", &decoded(password));
+        }
+        Some(url.to_string())
+    };
+    moved().unwrap_or_else(|| text.to_string())
 }
 
 fn not_a_port(text: &str) -> String {
@@ -136,7 +162,7 @@ fn not_a_port(text: &str) -> String {
 }
 
 fn fill_from_environment(
-    config: &mut postgres::Config,
+    config: &mut tokio_postgres::Config,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(), String> {
     if config.get_hosts().is_empty() {
@@ -168,7 +194,7 @@ fn fill_from_environment(
 
 /// Looks the password up in libpq's password file: `host:port:database:user:password`, `*` for any.
 fn password_from_file(
-    config: &postgres::Config,
+    config: &tokio_postgres::Config,
     passfile: Option<String>,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Option<String> {
@@ -182,7 +208,7 @@ fn password_from_file(
         return None;
     }
     let host = match config.get_hosts().first() {
-        Some(postgres::config::Host::Tcp(host)) => host.clone(),
+        Some(Host::Tcp(host)) => host.clone(),
         _ => "localhost".to_string(),
     };
     let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
@@ -282,6 +308,9 @@ mod tests {
             "postgres://db/x?user=ann&password=s3cret",
             "postgres://ann:s3cret@db:notaport/x",
             "postgres://ann:s3cret@db/x?sslmode=perhaps",
+            "postgres://ann:s3cret@/x?host=/run",
+            "postgres://ann@/x?host=/run&password=s3cret",
+            "postgres://ann:s3cret@/x?sslmode=perhaps",
         ] {
             let shown = match server(text, &[]) {
                 Ok(s) => s.shown,
@@ -298,7 +327,7 @@ mod tests {
             &[("PGHOST", "h"), ("PGPORT", "99"), ("PGUSER", "u"), ("PGPASSWORD", "p")],
         )
         .unwrap();
-        assert_eq!(s.config.get_hosts(), [postgres::config::Host::Tcp("h".into())]);
+        assert_eq!(s.config.get_hosts(), [Host::Tcp("h".into())]);
         assert_eq!(
             (s.config.get_ports(), s.config.get_user(), s.config.get_password()),
             (&[99][..], Some("u"), Some(&b"p"[..]))
@@ -324,6 +353,22 @@ mod tests {
             Tls::Require
         );
         assert_eq!(server("postgres://h/x", &[]).unwrap().tls, Tls::Prefer);
+    }
+
+    #[test]
+    fn sockets_are_named_as_libpq_users_do() {
+        for text in [
+            "postgres://ann:p%26w@/x?host=/run/pg&port=7",
+            "postgres:///x?host=/run/pg&port=7&user=ann&password=p%26w&sslmode=verify-full",
+            "postgres://ann:p%26w@%2Frun%2Fpg:7/x",
+        ] {
+            let s = server(text, &[]).unwrap();
+            assert_eq!(s.config.get_hosts(), [Host::Unix("/run/pg".into())], "{text}");
+            let (user, password) = (s.config.get_user(), s.config.get_password());
+            assert_eq!((user, password), (Some("ann"), Some(&b"p&w"[..])), "{text}");
+            assert_eq!((s.config.get_ports(), s.config.get_dbname()), (&[7][..], Some("x")));
+            assert_eq!(s.tls, Tls::Disable, "{text}");
+        }
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Error {
         }
     }
 
-    pub(crate) fn from_postgres(context: &str, error: postgres::Error) -> Error {
+    pub(crate) fn from_postgres(context: &str, error: tokio_postgres::Error) -> Error {
         let Some(db) = error.as_db_error() else {
             // Everything that is not an answer of the server is a broken or closed connection.
             let text = source_text(&error);

@@ -61,7 +61,7 @@ impl Default for Options {
             clock: Clock::Engine,
             step: None,
             patience: Duration::from_secs(30),
-            connections: 4,
+            connections: 8,
             readers: 2,
             waiting_max: 100_000,
         }

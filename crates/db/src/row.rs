@@ -1,12 +1,12 @@
 //! Rows that come out of a statement, read by position into typed values.
 
 use crate::error::{Error, Result};
-use postgres::types::Type;
+use tokio_postgres::types::Type;
 
 /// One row of a result, of either engine.
 pub enum Row<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
-    Postgres(&'a postgres::Row),
+    Postgres(&'a tokio_postgres::Row),
 }
 
 impl Row<'_> {

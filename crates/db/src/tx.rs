@@ -7,8 +7,8 @@ use crate::row::{FromRow, Row};
 use crate::sqlite::SqliteConnection;
 use crate::statement::Statement;
 use crate::value::{Column, Value};
-use postgres::types::ToSql;
 use std::collections::HashSet;
+use tokio_postgres::types::ToSql;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
@@ -72,6 +72,16 @@ impl<'c> Tx<'c> {
         self.note(done)
     }
 
+    /// Runs a statement whose answer nobody needs. PostgreSQL gets it together with the next one,
+    /// without a round trip of its own; if it fails, that one says so, or the commit does.
+    pub fn send(&mut self, statement: &Statement, params: &[Value<'_>]) -> Result<()> {
+        let done = match &mut self.inner {
+            Inner::Sqlite(connection) => connection.query(statement, params, &mut |_| Ok(())),
+            Inner::Postgres(connection) => connection.send(statement, &dynamic(params)),
+        };
+        self.note(done)
+    }
+
     /// Runs a statement and reads all its rows.
     pub fn query<T: FromRow>(
         &mut self,
@@ -128,15 +138,32 @@ impl<'c> Tx<'c> {
         let done = match &mut self.inner {
             Inner::Sqlite(connection) => connection.query_each(statement, common, rows, &mut keep),
             Inner::Postgres(connection) => {
-                let columns: Vec<Column<'_, '_, N>> =
-                    (0..N).map(|index| Column { rows, index }).collect();
-                let mut params = dynamic(common);
-                params.extend(columns.iter().map(|c| c as &(dyn ToSql + Sync)));
-                connection.query(statement, &params, &mut keep)
+                let columns = columns(rows);
+                connection.query(statement, &with_columns(common, &columns), &mut keep)
             }
         };
         self.note(done)?;
         Ok(found)
+    }
+
+    /// As [`Tx::each`] for a statement whose answer nobody needs, and [`Tx::send`].
+    pub fn send_each<const N: usize>(
+        &mut self,
+        statement: &Statement,
+        common: &[Value<'_>],
+        rows: &[[Value<'_>; N]],
+    ) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let done = match &mut self.inner {
+            Inner::Sqlite(connection) => connection.execute_each(statement, common, rows).map(drop),
+            Inner::Postgres(connection) => {
+                let columns = columns(rows);
+                connection.send(statement, &with_columns(common, &columns))
+            }
+        };
+        self.note(done)
     }
 
     /// Runs a statement once for a set of rows and says which rows it changed something for.
@@ -206,12 +233,17 @@ impl<'c> Tx<'c> {
         &mut self,
         work: impl FnOnce(&mut Tx<'c>) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.raw("SAVEPOINT inner_work")?;
-        match work(self) {
-            Ok(value) if self.failure.is_none() => {
-                self.raw("RELEASE SAVEPOINT inner_work")?;
-                Ok(value)
-            }
+        match &mut self.inner {
+            Inner::Postgres(connection) => connection.send_raw("SAVEPOINT inner_work"),
+            Inner::Sqlite(_) => self.raw("SAVEPOINT inner_work")?,
+        }
+        let mut done = work(self);
+        if done.is_ok() && self.failure.is_none() {
+            // Also what it sent has been answered then.
+            done = self.raw("RELEASE SAVEPOINT inner_work").map_err(E::from).and(done);
+        }
+        match done {
+            Ok(value) if self.failure.is_none() => Ok(value),
             failed => {
                 // A collision or a lost connection is the whole transaction's matter.
                 if matches!(self.failure, None | Some(Failure::Final)) {
@@ -255,4 +287,17 @@ impl<'c> Tx<'c> {
 
 fn dynamic<'p>(params: &'p [Value<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
     params.iter().map(|p| p as &(dyn ToSql + Sync)).collect()
+}
+
+fn columns<'r, 'v, const N: usize>(rows: &'r [[Value<'v>; N]]) -> [Column<'r, 'v, N>; N] {
+    std::array::from_fn(|index| Column { rows, index })
+}
+
+fn with_columns<'p, const N: usize>(
+    common: &'p [Value<'_>],
+    columns: &'p [Column<'_, '_, N>],
+) -> Vec<&'p (dyn ToSql + Sync)> {
+    let mut params = dynamic(common);
+    params.extend(columns.iter().map(|column| column as &(dyn ToSql + Sync)));
+    params
 }

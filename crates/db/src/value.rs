@@ -1,9 +1,9 @@
 //! Values that go into a statement: the same four kinds on both engines.
 
-use postgres::types::{IsNull, Kind, ToSql, Type, to_sql_checked};
 use postgres_protocol::types::{ArrayDimension, array_to_sql};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use std::error::Error as StdError;
+use tokio_postgres::types::{IsNull, Kind, ToSql, Type, to_sql_checked};
 
 /// A parameter of a statement. Times and ids are integers, JSON is text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,7 +91,7 @@ impl rusqlite::ToSql for Value<'_> {
     }
 }
 
-type Buffer = postgres::types::private::BytesMut;
+type Buffer = tokio_postgres::types::private::BytesMut;
 
 impl ToSql for Value<'_> {
     fn to_sql(
@@ -148,6 +148,52 @@ impl<const N: usize> ToSql for Column<'_, '_, N> {
             out,
         )?;
         Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+/// A parameter as it goes over the wire, for a statement that outlives what it was made from.
+#[derive(Debug)]
+pub(crate) struct Encoded(Option<Buffer>);
+
+impl Encoded {
+    pub fn all(
+        params: &[&(dyn ToSql + Sync)],
+        types: &[Type],
+    ) -> Result<Vec<Encoded>, Box<dyn StdError + Sync + Send>> {
+        let encode = |(param, ty): (&&(dyn ToSql + Sync), &Type)| {
+            let mut out = Buffer::new();
+            Ok(Encoded(match param.to_sql_checked(ty, &mut out)? {
+                IsNull::Yes => None,
+                IsNull::No => Some(out),
+            }))
+        };
+        params.iter().zip(types).map(encode).collect()
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |bytes| bytes.len())
+    }
+}
+
+impl ToSql for Encoded {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut Buffer,
+    ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        match &self.0 {
+            None => Ok(IsNull::Yes),
+            Some(bytes) => {
+                out.extend_from_slice(bytes);
+                Ok(IsNull::No)
+            }
+        }
     }
 
     fn accepts(_: &Type) -> bool {

@@ -69,7 +69,7 @@ async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<O
 
 fn examined(tx: &mut Tx<'_>, batch: i64, kind: Deposited, payload: Option<&str>) -> Result<()> {
     const EXAMINED: Statement = statement!("sql/deposit_examined");
-    tx.execute(&EXAMINED, &db::params![batch, kind.name(), payload])?;
+    tx.send(&EXAMINED, &db::params![batch, kind.name(), payload])?;
     Ok(())
 }
 

@@ -102,7 +102,7 @@ pub fn accept(tx: &mut Tx<'_>, catalog: &Catalog, new: &NewDeposit) -> Result<Re
     )?;
     let source = serde_json::json!(new.source).to_string();
     let options = serde_json::json!(new.options).to_string();
-    tx.execute(&INSERT, &db::params![batch, &source, &new.name, &options, &new.payload, now])?;
+    tx.send(&INSERT, &db::params![batch, &source, &new.name, &options, &new.payload, now])?;
     let job = NewJob {
         subject: format!("batch {batch}: {}", shortened(&new.name)),
         lock: Some(format!("batch/{batch}")),

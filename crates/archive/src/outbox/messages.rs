@@ -56,7 +56,7 @@ pub fn add(
     let now = tx.now();
     let body = serde_json::json!(message).to_string();
     let kind = message.pipeline();
-    tx.execute(&INSERT, &db::params![id, kind, batch, job, &body, now])?;
+    tx.send(&INSERT, &db::params![id, kind, batch, job, &body, now])?;
     let sending = NewJob {
         subject: message.subject(),
         lock: Some(format!("message/{id}")),
@@ -109,6 +109,6 @@ pub fn find(tx: &mut Tx<'_>, id: i64) -> Result<Option<Kept>> {
 pub fn sent(tx: &mut Tx<'_>, id: i64) -> queue::Result<()> {
     const SENT: Statement = statement!("sql/message_sent");
     let now = tx.now();
-    tx.execute(&SENT, &db::params![id, now])?;
+    tx.send(&SENT, &db::params![id, now])?;
     Ok(())
 }

@@ -55,7 +55,7 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     const ANNOUNCE: Statement = statement!("sql/announce_reports");
     const TOLD: Statement = statement!("sql/batch_told");
     let Some((id, version)) = tx.first::<(i64, i64)>(&NEXT, &[])? else { return Ok(false) };
-    tx.execute(&ANNOUNCE, &db::params![id, version])?;
+    tx.send(&ANNOUNCE, &db::params![id, version])?;
     // Two processes may see the same batch: the first that says so tells of it.
     if tx.execute(&TOLD, &db::params![id, version])? == 0 {
         return Ok(true);
@@ -148,7 +148,7 @@ mod tests {
             clock.advance(REVIEWS_EVERY_MICROS);
             let look = move |tx: &mut Tx<'_>| {
                 if fails {
-                    tx.execute(&FAIL, &db::params![tx.now()])?;
+                    tx.send(&FAIL, &db::params![tx.now()])?;
                 }
                 reviews(tx, &["ann@example.org".to_string()])?;
                 Ok::<_, Error>(tx.one::<(i64,)>(&MAILS, &[])?.0)

@@ -13,7 +13,7 @@ pub fn insert(
     event: &Event,
 ) -> Result<()> {
     const INSERT: Statement = statement!("sql/insert_event");
-    tx.execute(
+    tx.send(
         &INSERT,
         &db::params![
             &event.id,
@@ -35,6 +35,6 @@ pub fn insert(
 /// An event that was recorded for an object whose number is another one now.
 pub fn adopt(tx: &mut Tx<'_>, object: i64, event: &Event) -> Result<()> {
     const ADOPT: Statement = statement!("sql/adopt_event");
-    tx.execute(&ADOPT, &db::params![&event.id, object])?;
+    tx.send(&ADOPT, &db::params![&event.id, object])?;
     Ok(())
 }

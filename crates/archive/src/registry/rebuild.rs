@@ -166,7 +166,7 @@ fn adopt(tx: &mut Tx<'_>, copy: &AnotherCopy) -> Result<bool> {
     let now = tx.now();
     let (at, due) = like.map_or((now, now), |c| (c.stored_at, c.fixity_due));
     let AnotherCopy { store, version, key, digest, .. } = copy;
-    tx.execute(&COPY, &db::params![id, store, *version, key, digest, at, due])?;
+    tx.send(&COPY, &db::params![id, store, *version, key, digest, at, due])?;
     Ok(true)
 }
 
@@ -274,7 +274,7 @@ fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
     // An older state of it gives way: the store has all of it, and more.
     if let Some((old,)) = find_id(tx, identifier)? {
         for statement in &FORGET {
-            tx.execute(statement, &db::params![old])?;
+            tx.send(statement, &db::params![old])?;
         }
     }
     let id = tx.next_ids("object_ids", 1)?[0];
@@ -291,7 +291,7 @@ fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
         _ => (String::from("{}"), None, 0),
     };
     let head = i64::try_from(facts.versions.len()).unwrap_or(0);
-    tx.execute(
+    tx.send(
         &OBJECT,
         &db::params![
             id,
@@ -308,7 +308,7 @@ fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
         ],
     )?;
     for local in &last.object.2 {
-        tx.execute(&LOCAL_ID, &db::params![collection, local, id])?;
+        tx.send(&LOCAL_ID, &db::params![collection, local, id])?;
     }
     restore_files(tx, id, facts)?;
     restore_versions(tx, id, facts)?;
@@ -355,9 +355,9 @@ fn restore_files(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
         })
         .collect();
     for portion in values.chunks(1000) {
-        tx.each::<(), 8>(&FILE, &db::params![id], portion)?;
+        tx.send_each(&FILE, &db::params![id], portion)?;
     }
-    tx.execute(&COUNT, &db::params![id])?;
+    tx.send(&COUNT, &db::params![id])?;
     Ok(())
 }
 
@@ -382,7 +382,7 @@ fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
             continue;
         };
         let metadata = serde_json::json!(metadata).to_string();
-        tx.execute(
+        tx.send(
             &VERSION,
             &db::params![
                 id,
@@ -398,7 +398,7 @@ fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
                 *at
             ],
         )?;
-        tx.execute(&COUNT, &db::params![id, *number])?;
+        tx.send(&COUNT, &db::params![id, *number])?;
         for event in &carried.events {
             events::insert(tx, Some(id), Some(*number), Some(*job), event)?;
             events::adopt(tx, id, event)?;
@@ -410,7 +410,7 @@ fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
 fn restore_copy(tx: &mut Tx<'_>, id: i64, head: i64, at: Micros, facts: &Facts) -> Result<()> {
     const COPY: Statement = statement!("sql/put_copy");
     let due = at.saturating_add(facts.fixity_micros);
-    tx.execute(&COPY, &db::params![id, &facts.store, head, &facts.key, &facts.digest, at, due])?;
+    tx.send(&COPY, &db::params![id, &facts.store, head, &facts.key, &facts.digest, at, due])?;
     Ok(())
 }
 

@@ -52,25 +52,25 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
     if inserted == 0 {
         return Ok(());
     }
-    tx.execute(&END_CHANGED, &db::params![ingest.job, object, version])?;
+    tx.send(&END_CHANGED, &db::params![ingest.job, object, version])?;
     if new.replaces {
-        tx.execute(&END_ABSENT, &db::params![ingest.job, object, version])?;
+        tx.send(&END_ABSENT, &db::params![ingest.job, object, version])?;
     }
-    tx.execute(&FILES, &db::params![ingest.job, object, version])?;
-    tx.execute(&OBJECT, &db::params![object, version, &ingest.metadata.what, &metadata, now])?;
-    tx.execute(&COUNT, &db::params![object, version])?;
+    tx.send(&FILES, &db::params![ingest.job, object, version])?;
+    tx.send(&OBJECT, &db::params![object, version, &ingest.metadata.what, &metadata, now])?;
+    tx.send(&COUNT, &db::params![object, version])?;
     copies(tx, new, object, version)?;
     for event in events {
         super::events::insert(tx, Some(object), Some(version), Some(ingest.job), &event)?;
     }
-    tx.execute(&INGEST, &db::params![ingest.job, now])?;
+    tx.send(&INGEST, &db::params![ingest.job, now])?;
     Ok(())
 }
 
 fn copies(tx: &mut Tx<'_>, new: &NewVersion, object: i64, version: i64) -> Result<()> {
     const COPY: Statement = statement!("sql/put_copy");
     for (store, waiting) in &new.ingest.stores {
-        tx.execute(
+        tx.send(
             &COPY,
             &db::params![
                 object,

@@ -78,7 +78,7 @@ pub fn resolve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Resolved> {
     check_mode(asked.mode, found.state == ObjectState::Active, &found.identifier)?;
     if found.state == ObjectState::Reserved {
         const TAKE_OVER: Statement = statement!("sql/take_over_object");
-        tx.execute(&TAKE_OVER, &db::params![found.object, job])?;
+        tx.send(&TAKE_OVER, &db::params![found.object, job])?;
     }
     add_local_ids(tx, &found, asked)?;
     found.local_ids = local_ids(tx, found.object)?;
@@ -195,7 +195,7 @@ fn insert(tx: &mut Tx<'_>, job: i64, asked: &Asked, identifier: &str) -> Result<
 fn add_local_ids(tx: &mut Tx<'_>, found: &Found, asked: &Asked) -> Result<()> {
     const ADD: Statement = statement!("sql/add_local_id");
     for local in &asked.local_ids {
-        tx.execute(&ADD, &db::params![&found.collection, local, found.object])?;
+        tx.send(&ADD, &db::params![&found.collection, local, found.object])?;
     }
     Ok(())
 }
@@ -216,7 +216,7 @@ pub fn classify(tx: &mut Tx<'_>, job: i64, object: i64, replaces: bool) -> Resul
     const CLASSIFY: Statement = statement!("sql/classify_files");
     const COUNT: Statement = statement!("sql/count_changes");
     const ABSENT: Statement = statement!("sql/count_absent");
-    tx.execute(&CLASSIFY, &db::params![job, object])?;
+    tx.send(&CLASSIFY, &db::params![job, object])?;
     let (files, bytes, files_new, files_changed, files_unchanged) =
         tx.one(&COUNT, &db::params![job])?;
     let (absent,): (i64,) = tx.one(&ABSENT, &[Value::Int(job), Value::Int(object)])?;

@@ -40,10 +40,10 @@ pub fn forget(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
     const EVENTS: Statement = statement!("sql/forget_ingest_events");
     const CLEANED: Statement = statement!("sql/ingest_cleaned");
     ingest::forget_files(tx, job)?;
-    tx.execute(&EVENTS, &db::params![job])?;
+    tx.send(&EVENTS, &db::params![job])?;
     give_back(tx, job)?;
     let now = tx.now();
-    tx.execute(&CLEANED, &db::params![job, now])?;
+    tx.send(&CLEANED, &db::params![job, now])?;
     Ok(())
 }
 

@@ -84,7 +84,7 @@ pub fn admit(
         )));
     }
     // Two jobs that ask at once must not both get the last of it.
-    tx.query::<(i64,)>(&LOCK, &[])?;
+    tx.send(&LOCK, &[])?;
     let (reserved,): (i64,) = tx.one(&RESERVED, &db::params![work_space, job])?;
     let reserved = u64::try_from(reserved).unwrap_or(0);
     let free = limit.saturating_sub(space.used.saturating_add(reserved));
@@ -100,13 +100,13 @@ pub fn admit(
         )));
     }
     let now = tx.now();
-    tx.execute(&RESERVE, &db::params![job, work_space, needed, now])?;
+    tx.send(&RESERVE, &db::params![job, work_space, needed, now])?;
     Ok(Admission::Admitted)
 }
 
 /// Gives back what a job had reserved.
 pub fn give_back(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
     const GIVE_BACK: Statement = statement!("sql/give_back_space");
-    tx.execute(&GIVE_BACK, &db::params![job])?;
+    tx.send(&GIVE_BACK, &db::params![job])?;
     Ok(())
 }

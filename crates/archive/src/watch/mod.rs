@@ -70,7 +70,7 @@ pub fn step(tx: &mut Tx<'_>, watch: &WatchSection, listing: &Listing) -> Result<
         match (decision, packages.get(name), known.get(name)) {
             (Decision::Gone, _, Some(before)) if before.state == State::Taken => {
                 let (fingerprint, left) = (&before.fingerprint, State::Left.as_str());
-                tx.execute(&LEAVE, &db::params![&watch.path, name, fingerprint, left])?;
+                tx.send(&LEAVE, &db::params![&watch.path, name, fingerprint, left])?;
             }
             (Decision::Gone, _, Some(before)) => forget(tx, watch, name, before)?,
             (Decision::New | Decision::Moving | Decision::Changed, Some(found), before) => {
@@ -79,7 +79,7 @@ pub fn step(tx: &mut Tx<'_>, watch: &WatchSection, listing: &Listing) -> Result<
                     forget(tx, watch, name, before)?;
                 }
                 let fingerprint = &found.present.fingerprint;
-                tx.execute(
+                tx.send(
                     &PUT,
                     &db::params![&watch.path, name, fingerprint, now, State::Moving.as_str()],
                 )?;
@@ -95,7 +95,7 @@ pub fn step(tx: &mut Tx<'_>, watch: &WatchSection, listing: &Listing) -> Result<
 
 fn forget(tx: &mut Tx<'_>, watch: &WatchSection, name: &str, before: &Sighting) -> Result<()> {
     const FORGET: Statement = statement!("sql/forget_sighting");
-    tx.execute(&FORGET, &db::params![&watch.path, name, &before.fingerprint])?;
+    tx.send(&FORGET, &db::params![&watch.path, name, &before.fingerprint])?;
     Ok(())
 }
 

@@ -162,7 +162,7 @@ async fn copy(
 /// Remembers what a directory is kept for, in the transaction of the deposit.
 pub(super) fn keep(tx: &mut Tx<'_>, place: &str, batch: i64) -> Result<()> {
     const PUT: Statement = statement!("sql/put_received");
-    tx.execute(&PUT, &db::params![place, batch])?;
+    tx.send(&PUT, &db::params![place, batch])?;
     Ok(())
 }
 

@@ -4,12 +4,15 @@ use crate::Step;
 use crate::address::Server;
 use crate::clock::Micros;
 use crate::error::{Error, Result};
-use crate::postgres::{Attempt, tls};
+use crate::postgres::Attempt;
+use crate::postgres::pipeline::{Pipeline, Wrong};
 use crate::row::Row;
 use crate::statement::Statement;
-use postgres::types::ToSql;
-use postgres::{Client, SimpleQueryMessage};
+use crate::value::Encoded;
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Notification, SimpleQueryMessage};
 
 /// READ COMMITTED and synchronous commits whatever the server's defaults. A process that is
 /// stopped in mid-transaction loses its transaction rather than blocking everyone else. Tables that
@@ -19,6 +22,13 @@ const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SE
      SET enable_seqscan = off; SET client_min_messages = warning";
 
 const OLDEST_VERSION: i32 = 130_000;
+
+/// For so long after it was read, the server's clock is reckoned for whoever only reads.
+const CLOCK_GOOD: Duration = Duration::from_secs(10);
+
+/// Statements that may be under way unanswered, and the bytes of their parameters.
+const SENT_MAX: usize = 64;
+const SENT_BYTES_MAX: usize = 1 << 20;
 
 /// The server's clock in microseconds.
 const NOW: &str = "cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)";
@@ -31,26 +41,25 @@ pub(crate) struct Mark {
 }
 
 pub(crate) struct PostgresConnection {
-    client: Client,
-    statements: HashMap<&'static str, postgres::Statement>,
+    pipeline: Pipeline,
+    statements: HashMap<&'static str, tokio_postgres::Statement>,
+    sent_bytes: usize,
+    /// The server's clock when it was last read, and when that was by ours.
+    clock: Option<(Micros, Instant)>,
     shown: String,
     step: Option<Step>,
 }
 
 impl PostgresConnection {
     pub fn open(server: &Server) -> Result<PostgresConnection> {
-        let shown = server.shown().to_string();
-        let connected = match tls::connector(server)? {
-            None => server.config.connect(postgres::NoTls),
-            Some(connector) => server.config.connect(connector),
+        let mut connection = PostgresConnection {
+            pipeline: Pipeline::open(server)?,
+            statements: HashMap::new(),
+            sent_bytes: 0,
+            clock: None,
+            shown: server.shown().to_string(),
+            step: None,
         };
-        let client = connected.map_err(|e| match Error::from_postgres(&shown, e) {
-            // Nothing but the server's own refusal is final before a connection stands.
-            Error::Other(context, text) => Error::Unavailable(context, text),
-            error => error,
-        })?;
-        let mut connection =
-            PostgresConnection { client, statements: HashMap::new(), shown, step: None };
         connection.raw(SETTINGS)?;
         connection.check_version()?;
         Ok(connection)
@@ -79,32 +88,45 @@ impl PostgresConnection {
     }
 
     pub fn is_closed(&self) -> bool {
-        self.client.is_closed()
+        self.pipeline.is_closed()
     }
 
-    /// Opens a transaction and asks for the server's clock in the same round trip.
+    /// Opens a transaction and asks for the server's clock in the same round trip. One that only
+    /// reads decides nothing by the clock, and need not wait for it.
     pub fn begin(&mut self, read_only: bool) -> Result<Micros> {
-        let mode = if read_only { "ISOLATION LEVEL REPEATABLE READ READ ONLY" } else { "" };
-        let now = self.simple(&format!("BEGIN {mode}; SELECT {NOW}"))?;
-        now.and_then(|n| n.parse().ok()).ok_or_else(|| {
+        const READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        if let Some(now) = self.reckoned().filter(|_| read_only) {
+            self.send_raw(READING);
+            return Ok(now);
+        }
+        let begin = if read_only { READING } else { "BEGIN" };
+        let now = self.simple(&format!("{begin}; SELECT {NOW}"))?;
+        let now = now.and_then(|n| n.parse().ok()).ok_or_else(|| {
             Error::Other(self.shown.clone(), "the server's clock could not be read".to_string())
-        })
+        })?;
+        self.clock = Some((now, Instant::now()));
+        Ok(now)
     }
 
-    /// Ends a transaction that only read.
-    pub fn end_reading(&mut self) -> Attempt {
-        match self.raw("COMMIT") {
-            Ok(()) => Attempt::Committed(Vec::new()),
-            Err(error) => Attempt::Lost(error.to_string()),
-        }
+    fn reckoned(&self) -> Option<Micros> {
+        let (then, at) = self.clock?;
+        let since = Some(at.elapsed()).filter(|since| *since < CLOCK_GOOD)?;
+        Some(then + Micros::try_from(since.as_micros()).ok()?)
+    }
+
+    /// Ends a transaction that only read. Nothing depends on the answer, so nobody waits for it.
+    pub fn end_reading(&mut self) {
+        self.send_raw("COMMIT");
+        self.pipeline.flush();
     }
 
     /// Commits, leaving `mark` behind by which a commit whose answer is lost can be found again.
     /// A transaction's own id would not do: ids that never reached the disk before a crash are
     /// given to other transactions after it.
-    pub fn commit(&mut self, mark: Mark, wakes: Vec<i64>) -> Attempt {
+    pub fn commit(&mut self, mark: Mark, wakes: Vec<i64>, last_try: bool) -> Attempt {
         self.pause_before("commit");
-        // One round trip for both: if the mark cannot be left, the server does not come to COMMIT.
+        // One round trip for both, and for what was sent before: if the mark cannot be left, as in
+        // a transaction in which a statement failed, the server does not come to COMMIT.
         let done = self.simple(&format!(
             "INSERT INTO commit_marks (id, number, at) SELECT {}, {}, {NOW} \
              WHERE pg_current_xact_id_if_assigned() IS NOT NULL \
@@ -116,6 +138,10 @@ impl PostgresConnection {
             Err(Error::Collision(why)) => {
                 self.roll_back();
                 Attempt::Collided(why)
+            }
+            Err(Error::Duplicate(_)) if !last_try => {
+                self.roll_back();
+                Attempt::Duplicate
             }
             // If nothing had been written there is no mark, and it runs again.
             Err(Error::Unavailable(..)) => Attempt::Unknown(mark, wakes),
@@ -144,8 +170,8 @@ impl PostgresConnection {
 
     /// Runs text and returns the first column of its last row.
     pub fn simple(&mut self, sql: &str) -> Result<Option<String>> {
-        let messages =
-            self.client.simple_query(sql).map_err(|e| Error::from_postgres(&self.shown, e))?;
+        let client = self.pipeline.client();
+        let messages = self.ask("", async move { client.simple_query(sql).await })?;
         Ok(messages
             .iter()
             .rev()
@@ -157,19 +183,27 @@ impl PostgresConnection {
     }
 
     pub fn raw(&mut self, sql: &str) -> Result<()> {
-        self.client.batch_execute(sql).map_err(|e| Error::from_postgres(&self.shown, e))
+        let client = self.pipeline.client();
+        self.ask("", async move { client.batch_execute(sql).await })
     }
 
-    pub fn client(&mut self) -> &mut Client {
-        &mut self.client
+    /// As `raw`, for text whose success shows in what is asked after it.
+    pub fn send_raw(&mut self, sql: &'static str) {
+        let client = self.pipeline.client();
+        self.pipeline.send(sql, async move { client.batch_execute(sql).await });
     }
 
-    fn prepared(&mut self, statement: &Statement) -> Result<postgres::Statement> {
+    /// The next notification, if one comes in time.
+    pub fn notification(&mut self, time: Duration) -> Option<Notification> {
+        self.pipeline.notification(time)
+    }
+
+    fn prepared(&mut self, statement: &Statement) -> Result<tokio_postgres::Statement> {
         if let Some(prepared) = self.statements.get(statement.name) {
             return Ok(prepared.clone());
         }
-        let prepared =
-            self.client.prepare(statement.postgres).map_err(|e| self.named(statement, e))?;
+        let (client, text) = (self.pipeline.client(), statement.postgres);
+        let prepared = self.ask(statement.name, async move { client.prepare(text).await })?;
         self.statements.insert(statement.name, prepared.clone());
         Ok(prepared)
     }
@@ -181,7 +215,29 @@ impl PostgresConnection {
     ) -> Result<u64> {
         let prepared = self.prepared(statement)?;
         self.pause_before(statement.name);
-        self.client.execute(&prepared, params).map_err(|e| self.named(statement, e))
+        let client = self.pipeline.client();
+        self.ask(statement.name, async move { client.execute(&prepared, params).await })
+    }
+
+    /// Runs a statement whose answer nobody needs: it goes to the server with the next one, whose
+    /// error its own is.
+    pub fn send(&mut self, statement: &Statement, params: &[&(dyn ToSql + Sync)]) -> Result<()> {
+        if self.step.is_some() {
+            // Someone looks at the order in which transactions take their steps.
+            return self.execute(statement, params).map(drop);
+        }
+        let prepared = self.prepared(statement)?;
+        let encoded = Encoded::all(params, prepared.params())
+            .map_err(|e| Error::Other(statement.name.to_string(), e.to_string()))?;
+        self.sent_bytes += encoded.iter().map(Encoded::len).sum::<usize>();
+        let client = self.pipeline.client();
+        self.pipeline.send(statement.name, async move {
+            client.execute_raw(&prepared, encoded).await.map(drop)
+        });
+        if self.pipeline.unanswered() >= SENT_MAX || self.sent_bytes >= SENT_BYTES_MAX {
+            self.ask("", std::future::ready(Ok(())))?;
+        }
+        Ok(())
     }
 
     pub fn query(
@@ -192,15 +248,28 @@ impl PostgresConnection {
     ) -> Result<()> {
         let prepared = self.prepared(statement)?;
         self.pause_before(statement.name);
-        let rows = self.client.query(&prepared, params).map_err(|e| self.named(statement, e))?;
+        let client = self.pipeline.client();
+        let rows =
+            self.ask(statement.name, async move { client.query(&prepared, params).await })?;
         rows.iter().try_for_each(|row| keep(&Row::Postgres(row)))
     }
 
-    fn named(&self, statement: &Statement, error: postgres::Error) -> Error {
-        match Error::from_postgres(&self.shown, error) {
-            Error::Other(_, text) => Error::Other(statement.name.to_string(), text),
-            Error::Constraint(text) => Error::Constraint(format!("{text} in {}", statement.name)),
-            error => error,
-        }
+    /// Waits for an answer and for all that was sent before; `name` is what is asked.
+    fn ask<T>(
+        &mut self,
+        name: &'static str,
+        question: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T> {
+        self.sent_bytes = 0;
+        self.pipeline.ask(question).map_err(|Wrong { sent, error }| {
+            let name = sent.unwrap_or(name);
+            match Error::from_postgres(&self.shown, error) {
+                Error::Other(_, text) if !name.is_empty() => Error::Other(name.to_string(), text),
+                Error::Constraint(text) if !name.is_empty() => {
+                    Error::Constraint(format!("{text} in {name}"))
+                }
+                error => error,
+            }
+        })
     }
 }

@@ -3,6 +3,7 @@
 
 mod connection;
 mod news;
+mod pipeline;
 mod tls;
 
 use connection::Mark;
@@ -200,10 +201,13 @@ impl Worker {
         let good = operation.run(&mut tx);
         let (failure, wakes) = (tx.failure, std::mem::take(&mut tx.wakes));
         match (good, failure) {
-            (true, None) if operation.reads() => connection.end_reading(),
+            (true, None) if operation.reads() => {
+                connection.end_reading();
+                Attempt::Committed(Vec::new())
+            }
             (true, None) => {
                 self.mark.number += 1;
-                connection.commit(self.mark, wakes)
+                connection.commit(self.mark, wakes, last_try)
             }
             (_, Some(Failure::Unavailable)) => Attempt::Lost("the connection broke".to_string()),
             (_, Some(Failure::Duplicate)) => {

@@ -5,7 +5,6 @@ use crate::address::Server;
 use crate::error::{Error, Result};
 use crate::postgres::PostgresConnection;
 use crate::wakes::Wakes;
-use postgres::fallible_iterator::FallibleIterator;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -107,11 +106,8 @@ fn listen_loop(server: &Server, wakes: &Weak<Wakes>, tag: &str) {
 
 /// Passes notifications on until the connection breaks or the database is closed.
 fn listen(connection: &mut PostgresConnection, wakes: &Weak<Wakes>, tag: &str) {
-    let client = connection.client();
-    while !client.is_closed() {
-        let mut notifications = client.notifications();
-        let mut arrived = notifications.timeout_iter(Duration::from_secs(1));
-        while let Ok(Some(notification)) = arrived.next() {
+    while !connection.is_closed() && wakes.strong_count() > 0 {
+        while let Some(notification) = connection.notification(Duration::from_secs(1)) {
             let Some(wakes) = wakes.upgrade() else { return };
             match notification.payload().split_once(':') {
                 Some((sender, _)) if sender == tag => {}
@@ -120,9 +116,6 @@ fn listen(connection: &mut PostgresConnection, wakes: &Weak<Wakes>, tag: &str) {
                 }
                 _ => wakes.ring_all(),
             }
-        }
-        if wakes.strong_count() == 0 {
-            return;
         }
     }
 }

@@ -9,6 +9,7 @@ mod commits;
 mod full_disk;
 mod lost_server;
 mod migrations;
+mod sending;
 mod server;
 mod sharing;
 mod tls;

@@ -84,6 +84,11 @@ impl PrivateServer {
             .args(["-w", "-s", "-m", mode, "stop"]));
     }
 
+    /// Where its sockets are.
+    pub fn sockets(&self) -> &Path {
+        self.directory.path()
+    }
+
     pub fn url(&self, query: &str) -> String {
         self.url_of("postgres", query)
     }

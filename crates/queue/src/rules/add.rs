@@ -375,7 +375,7 @@ fn insert_jobs(
         })
         .collect();
     let common = db::params![now, pipeline.id, who];
-    tx.each::<(), 10>(&INSERT, &common, &rows)?;
+    tx.send_each(&INSERT, &common, &rows)?;
     Ok(())
 }
 
@@ -384,7 +384,7 @@ fn renew_payloads(tx: &mut Tx<'_>, drafts: &[Draft<'_>], merged: &HashMap<i64, i
     const RENEW: Statement = statement!("sql/renew_payload");
     for draft in drafts {
         if let Some(existing) = merged.get(&draft.id) {
-            tx.execute(&RENEW, &db::params![*existing, draft.payload, draft.priority])?;
+            tx.send(&RENEW, &db::params![*existing, draft.payload, draft.priority])?;
         }
     }
     Ok(())

@@ -93,7 +93,7 @@ pub fn create(tx: &mut Tx<'_>, now: Micros, batch: &NewBatch<'_>) -> Result<i64>
         ));
     }
     let id = tx.next_ids("batch_ids", 1)?[0];
-    tx.execute(
+    tx.send(
         &INSERT,
         &db::params![
             id,
@@ -128,7 +128,7 @@ pub fn list(
 
 fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
     const LOCK: Statement = statement!("sql/lock_batch", per engine);
-    tx.query::<(i64,)>(&LOCK, &db::params![batch])?;
+    tx.send(&LOCK, &db::params![batch])?;
     load(tx, batch)
 }
 
@@ -156,7 +156,7 @@ pub fn fill(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, entries: &[Entry]) -
     }
     let rows: Vec<[Value<'_>; 4]> =
         entries.iter().map(|e| db::params![e.number, &e.subject, &e.lock, &e.payload]).collect();
-    tx.each::<(), 4>(&INSERT, &db::params![batch], &rows)?;
+    tx.send_each(&INSERT, &db::params![batch], &rows)?;
     Ok(())
 }
 
@@ -186,13 +186,13 @@ pub fn fail(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Bat
             found.state
         )));
     }
-    tx.execute(&DROP, &db::params![batch])?;
+    tx.send(&DROP, &db::params![batch])?;
     mark_failed(tx, now, batch, error)
 }
 
 fn mark_failed(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Batch> {
     const FAIL: Statement = statement!("sql/fail_batch");
-    tx.execute(&FAIL, &db::params![batch, error, now])?;
+    tx.send(&FAIL, &db::params![batch, error, now])?;
     tx.wake(TOPIC);
     load(tx, batch)
 }
@@ -221,8 +221,8 @@ pub fn move_entries(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, limit: i64)
         Ok(()) => {}
         // Its queue was deleted: what waited there was cancelled, and so is what was still to come.
         Err(Error::Unknown { what: "queue", .. }) => {
-            tx.execute(&GONE, &db::params![id, last])?;
-            tx.execute(&CANCELLED, &db::params![id, count, now])?;
+            tx.send(&GONE, &db::params![id, last])?;
+            tx.send(&CANCELLED, &db::params![id, count, now])?;
             finish_if_done(tx, now, id)?;
             return Ok(count);
         }
@@ -244,8 +244,8 @@ pub fn move_entries(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, limit: i64)
     let added = add::add_counted(tx, now, pipeline, &batch.submitter, &jobs)?;
     // Entries that were merged (the same subject twice) make fewer jobs than were counted.
     let merged = i64::try_from(added.iter().filter(|a| a.coalesced).count()).unwrap_or(0);
-    tx.execute(&GONE, &db::params![id, last])?;
-    tx.execute(&MOVED, &db::params![id, count, merged, now])?;
+    tx.send(&GONE, &db::params![id, last])?;
+    tx.send(&MOVED, &db::params![id, count, merged, now])?;
     Ok(count)
 }
 
@@ -270,7 +270,7 @@ pub fn release(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
 
 fn set_held(tx: &mut Tx<'_>, now: Micros, batch: i64, held: bool) -> Result<()> {
     const HELD: Statement = statement!("sql/set_batch_held");
-    tx.execute(&HELD, &db::params![batch, held, now])?;
+    tx.send(&HELD, &db::params![batch, held, now])?;
     tx.wake(TOPIC);
     Ok(())
 }
@@ -292,7 +292,7 @@ pub fn cancel_some(
     let found = lock(tx, batch)?;
     let entries = tx.execute(&DROP, &db::params![batch])?;
     if entries > 0 && found.state != BatchState::Pending {
-        tx.execute(&UNCOUNT, &db::params![batch, i64::try_from(entries).unwrap_or(0), now])?;
+        tx.send(&UNCOUNT, &db::params![batch, i64::try_from(entries).unwrap_or(0), now])?;
         finish_if_done(tx, now, batch)?;
     }
     let ids: Vec<(i64,)> = tx.query(&OPEN, &db::params![batch, after, limit])?;
@@ -311,7 +311,7 @@ fn finish_if_done(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
     const REPORT: Statement = statement!("sql/batch_to_reporting");
     let found = load(tx, batch)?;
     if found.open == 0 && found.state == BatchState::Processing {
-        tx.execute(&REPORT, &db::params![batch, BatchState::Reporting, now])?;
+        tx.send(&REPORT, &db::params![batch, BatchState::Reporting, now])?;
         tx.wake(TOPIC);
     }
     Ok(())
@@ -323,7 +323,7 @@ pub fn delete(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
     const REPORT: Statement = statement!("sql/batch_to_reporting");
     let found = lock(tx, batch)?;
     refuse_delete(&found)?;
-    tx.execute(&REPORT, &db::params![batch, BatchState::Deleted, now])?;
+    tx.send(&REPORT, &db::params![batch, BatchState::Deleted, now])?;
     if found.held {
         hold::release_group(tx, Group::Batch(batch))?;
         set_held(tx, now, batch, false)?;
@@ -355,7 +355,7 @@ pub fn report_again(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
             found.state, found.open
         )));
     }
-    tx.execute(&REPORT, &db::params![batch, BatchState::UpdateReporting, now])?;
+    tx.send(&REPORT, &db::params![batch, BatchState::UpdateReporting, now])?;
     tx.wake(TOPIC);
     Ok(())
 }

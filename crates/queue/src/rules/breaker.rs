@@ -150,10 +150,7 @@ pub(crate) fn failed(
     if !opens {
         return Ok(Down::No);
     }
-    tx.execute(
-        &OPEN,
-        &db::params![target, work.now, work.now + PROBE_WAIT_FIRST, PROBE_WAIT_FIRST],
-    )?;
+    tx.send(&OPEN, &db::params![target, work.now, work.now + PROBE_WAIT_FIRST, PROBE_WAIT_FIRST])?;
     tracing::warn!(
         target_name = target,
         reason = error.message,
@@ -172,7 +169,7 @@ pub(crate) fn probe_over(
     const OVER: Statement = statement!("sql/probe_over");
     let Some(probe) = &run.probe else { return Ok(()) };
     let factor = if failed_at == Some(probe) { 2 } else { 1 };
-    tx.execute(&OVER, &db::params![probe, work.now, factor, PROBE_WAIT_MAX])?;
+    tx.send(&OVER, &db::params![probe, work.now, factor, PROBE_WAIT_MAX])?;
     Ok(())
 }
 
@@ -198,7 +195,7 @@ pub(crate) fn succeeded(
         .collect();
     for name in up {
         if let Some(target) = work.breakers.targets.remove(&name) {
-            tx.execute(&CLOSE, &db::params![&name])?;
+            tx.send(&CLOSE, &db::params![&name])?;
             if target.opened_at.is_some() {
                 tracing::info!(target_name = name, "target is up again");
                 release(tx, work.now, &name)?;
@@ -211,7 +208,7 @@ pub(crate) fn succeeded(
 /// Notes which job looks after a target.
 pub(crate) fn probing(tx: &mut Tx<'_>, target: &str, job: i64, token: i64) -> Result<()> {
     const PROBING: Statement = statement!("sql/set_probe");
-    tx.execute(&PROBING, &db::params![target, job, token])?;
+    tx.send(&PROBING, &db::params![target, job, token])?;
     Ok(())
 }
 
@@ -233,7 +230,7 @@ fn release(tx: &mut Tx<'_>, now: Micros, target: &str) -> Result<()> {
         rows.into_iter().map(|(id, stage, lock)| Hopeful { id, stage, lock }).collect();
     line::make_ready(tx, now, &hopefuls)?;
     if done {
-        tx.execute(&FORGET, &db::params![target])?;
+        tx.send(&FORGET, &db::params![target])?;
     }
     Ok(())
 }

@@ -111,7 +111,7 @@ impl Budgets {
         const RESERVE: Statement = statement!("sql/reserve");
         for (job, amounts) in &self.taken {
             for (resource, amount) in amounts {
-                tx.execute(&RESERVE, &db::params![job, resource, amount, worker])?;
+                tx.send(&RESERVE, &db::params![job, resource, amount, worker])?;
             }
         }
         Ok(())
@@ -123,7 +123,7 @@ impl Budgets {
 pub(crate) fn lock(tx: &mut Tx<'_>) -> Result<()> {
     const LOCK: Statement = statement!("sql/lock_resources", per engine);
     if tx.engine() == db::Engine::Postgres {
-        tx.query::<(String, i64)>(&LOCK, &[])?;
+        tx.send(&LOCK, &[])?;
     }
     Ok(())
 }

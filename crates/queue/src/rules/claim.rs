@@ -202,7 +202,7 @@ pub(crate) fn enter(
     const CONTEXT: Statement = statement!("sql/claim_context", per engine);
     if tx.engine() == Engine::Postgres {
         // I9: a pause or a hold waits for claims under way, and claims that follow see it.
-        tx.query::<()>(&ENTER, &[])?;
+        tx.send(&ENTER, &[])?;
     }
     let params = db::params![request.worker, stage.id, pipeline.id, now];
     let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(request.worker))?;
@@ -341,7 +341,7 @@ impl Claiming<'_> {
         what: &str,
     ) -> Result<()> {
         const ASIDE: Statement = statement!("sql/put_aside");
-        tx.execute(&ASIDE, &db::params![candidate.id, state, what, self.now])?;
+        tx.send(&ASIDE, &db::params![candidate.id, state, what, self.now])?;
         self.blocked |= state == State::Blocked;
         if state == State::Held {
             let event = Event::new(candidate.id, self.now, "rule", "held")
@@ -403,7 +403,7 @@ impl Claiming<'_> {
     fn leave_waiting(&self, tx: &mut Tx<'_>, good: &[Candidate], got: &[bool]) -> Result<()> {
         const LEAVE: Statement = statement!("sql/leave_waiting", per engine);
         let rows: Vec<[Value<'_>; 1]> = got_of(good, got).map(|c| [Value::Int(c.id)]).collect();
-        tx.each::<(), 1>(&LEAVE, &[], &rows)?;
+        tx.send_each(&LEAVE, &[], &rows)?;
         Ok(())
     }
 
@@ -414,7 +414,7 @@ impl Claiming<'_> {
             return Ok(());
         }
         let rows: Vec<[Value<'_>; 1]> = got_of(good, got).map(|c| [Value::from(&c.lock)]).collect();
-        tx.each::<(), 1>(&OVERTAKE, &[], &rows)?;
+        tx.send_each(&OVERTAKE, &[], &rows)?;
         Ok(())
     }
 

@@ -42,7 +42,7 @@ impl Counts {
         ids.dedup();
         if tx.engine() == db::Engine::Postgres {
             for id in ids {
-                tx.query::<(i64,)>(&LOCK, &[Value::Int(id)])?;
+                tx.send(&LOCK, &[Value::Int(id)])?;
             }
         }
         Ok(())
@@ -68,7 +68,7 @@ impl Counts {
                 }
                 _ => continue,
             };
-            tx.execute(&REPORT, &db::params![batch, next, now])?;
+            tx.send(&REPORT, &db::params![batch, next, now])?;
             tx.wake(crate::rules::batch::TOPIC);
         }
         Ok(())

@@ -39,7 +39,7 @@ pub fn fail(
 ) -> Result<()> {
     const INSERT: Statement = statement!("sql/insert_failure");
     let error = verdict.error;
-    tx.execute(
+    tx.send(
         &INSERT,
         &db::params![
             job.job,
@@ -101,14 +101,14 @@ pub fn end_rows(
     const END: Statement = statement!("sql/end_jobs", per engine);
     let rows: Vec<[Value<'_>; 3]> =
         ended.iter().map(|(job, stage, why)| db::params![job, stage, why]).collect();
-    tx.each::<(), 3>(&END, &db::params![now, status, who], &rows)?;
+    tx.send_each(&END, &db::params![now, status, who], &rows)?;
     Ok(())
 }
 
 /// A failed job that goes on, or ends another way: how it ended before is in its history.
 pub(crate) fn forget(tx: &mut Tx<'_>, job: i64) -> Result<()> {
     const FORGET: Statement = statement!("sql/forget_endings", per engine);
-    tx.each::<(), 1>(&FORGET, &[], &[db::params![job]])?;
+    tx.send_each(&FORGET, &[], &[db::params![job]])?;
     Ok(())
 }
 

@@ -68,7 +68,7 @@ impl Journal {
                 ]
             })
             .collect();
-        tx.each::<(), 13>(&INSERT, &[], &rows)?;
+        tx.send_each(&INSERT, &[], &rows)?;
         Ok(())
     }
 }

@@ -33,7 +33,7 @@ pub struct NewWorker {
 pub fn register(tx: &mut Tx<'_>, now: Micros, worker: &NewWorker, lease: Micros) -> Result<i64> {
     const INSERT: Statement = statement!("sql/insert_worker");
     let id = tx.next_ids("worker_ids", 1)?[0];
-    tx.execute(
+    tx.send(
         &INSERT,
         &db::params![
             id,
@@ -145,7 +145,7 @@ fn end(
     const END: Statement = statement!("sql/end_worker");
     const LEASES: Statement = statement!("sql/worker_leases");
     // First, so that a claim under way is waited for and what it got is found here.
-    tx.execute(&END, &db::params![worker, now, ended])?;
+    tx.send(&END, &db::params![worker, now, ended])?;
     let held: Vec<(i64, String, i64, Option<i64>)> = tx.query(&LEASES, &db::params![worker])?;
     let leases: Vec<Lease> = held
         .into_iter()
@@ -200,8 +200,8 @@ pub fn take_over(
         if !reached || !budgets.take_here(&reserved) {
             continue;
         }
-        tx.execute(&MOVE, &db::params![job, request.worker])?;
-        tx.execute(&TAKE, &db::params![&lock, job, request.worker, token, now])?;
+        tx.send(&MOVE, &db::params![job, request.worker])?;
+        tx.send(&TAKE, &db::params![&lock, job, request.worker, token, now])?;
         let rows: Vec<(i64, String, Option<Vec<u8>>, Micros, i64)> =
             tx.each(&DETAILS, &db::params![stage.id], &[db::params![job]])?;
         let (batch, collection, targets, workspace, priority): Record =

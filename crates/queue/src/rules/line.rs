@@ -77,7 +77,7 @@ pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Hopeful]) -> Result<()> 
             tx.wake(job.stage);
         }
     }
-    tx.each::<(), 2>(&STATE, &[Value::Int(now)], &rows)?;
+    tx.send_each(&STATE, &[Value::Int(now)], &rows)?;
     Ok(())
 }
 
@@ -113,6 +113,6 @@ pub fn promote(tx: &mut Tx<'_>, now: Micros, locks: &BTreeSet<String>) -> Result
             promoted.push([Value::Int(id), Value::from(State::Ready)]);
         }
     }
-    tx.each::<(), 2>(&STATE, &[Value::Int(now)], &promoted)?;
+    tx.send_each(&STATE, &[Value::Int(now)], &promoted)?;
     Ok(())
 }

@@ -117,7 +117,7 @@ fn insert(tx: &mut Tx<'_>, now: Micros, who: &str, spec: &PipelineSpec) -> Resul
     let id = tx.next_ids("pipeline_ids", 1)?[0];
     let settings = serde_json::json!(spec.settings).to_string();
     let restart = i64::try_from(restart).unwrap_or(0);
-    tx.execute(
+    tx.send(
         &PIPELINE,
         &db::params![
             id,
@@ -134,7 +134,7 @@ fn insert(tx: &mut Tx<'_>, now: Micros, who: &str, spec: &PipelineSpec) -> Resul
     for (position, (name, settings)) in spec.stages.iter().enumerate() {
         let stage = tx.next_ids("stage_ids", 1)?[0];
         let settings = serde_json::json!(settings).to_string();
-        tx.execute(
+        tx.send(
             &STAGE,
             &db::params![stage, id, i64::try_from(position).unwrap_or(0), name, &settings],
         )?;
@@ -221,13 +221,13 @@ pub fn set(
     }
     check_pipeline(&pipeline.settings)?;
     let settings = serde_json::json!(pipeline.settings).to_string();
-    tx.execute(
+    tx.send(
         &PIPELINE,
         &db::params![pipeline.id, pipeline.coalesces, pipeline.full_history, &settings],
     )?;
     for stage in &pipeline.stages {
         check_stage(&stage.settings)?;
-        tx.execute(&STAGE, &db::params![stage.id, &serde_json::json!(stage.settings).to_string()])?;
+        tx.send(&STAGE, &db::params![stage.id, &serde_json::json!(stage.settings).to_string()])?;
         tx.wake(stage.id);
     }
     let now = tx.now();
@@ -310,7 +310,7 @@ pub(crate) fn enter(tx: &mut Tx<'_>, pipeline: &Pipeline) -> Result<()> {
     const ENTER: Statement = statement!("sql/enter_pipeline", per engine);
     const THERE: Statement = statement!("sql/pipeline_there");
     if tx.engine() == Engine::Postgres {
-        tx.query::<()>(&ENTER, &db::params![pipeline.id])?;
+        tx.send(&ENTER, &db::params![pipeline.id])?;
     }
     match tx.first::<(i64,)>(&THERE, &db::params![pipeline.id])? {
         Some(_) => Ok(()),
@@ -337,7 +337,7 @@ pub fn delete(
         return Err(Error::Refused(format!("`{name}` is built in and cannot be deleted")));
     }
     if tx.engine() == Engine::Postgres {
-        tx.query::<()>(&CLOSE, &db::params![pipeline.id])?;
+        tx.send(&CLOSE, &db::params![pipeline.id])?;
     }
     let (waiting, running, failed) = depth(tx, pipeline)?;
     if running > 0 {
@@ -368,7 +368,7 @@ pub fn delete(
         }
         return Ok(false);
     }
-    tx.execute(&DELETE, &db::params![pipeline.id, now])?;
+    tx.send(&DELETE, &db::params![pipeline.id, now])?;
     tx.wake(TOPIC);
     Ok(true)
 }

@@ -52,7 +52,7 @@ pub fn prune(
         statement!("sql/forget_endings", per engine),
         statement!("sql/prune_jobs", per engine),
     ] {
-        tx.each::<(), 1>(&statement, &[], &gone)?;
+        tx.send_each(&statement, &[], &gone)?;
     }
     let full = rows.len() as i64 == limit;
     Ok(Pruned { jobs: gone.len() as i64, next: next.filter(|_| full) })
@@ -62,7 +62,7 @@ pub fn prune(
 pub fn prune_traces(tx: &mut Tx<'_>, now: Micros) -> Result<()> {
     const WORKERS: Statement = statement!("sql/prune_workers");
     const MINUTES: Statement = statement!("sql/prune_minutes");
-    tx.execute(&WORKERS, &db::params![now - TRACES_KEPT])?;
-    tx.execute(&MINUTES, &db::params![(now - TRACES_KEPT) / 60_000_000])?;
+    tx.send(&WORKERS, &db::params![now - TRACES_KEPT])?;
+    tx.send(&MINUTES, &db::params![(now - TRACES_KEPT) / 60_000_000])?;
     Ok(())
 }

@@ -64,11 +64,8 @@ pub fn write_next(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog) -> Result<Opt
     let Some((id,)) = tx.first::<(i64,)>(&DUE, &[])? else { return Ok(None) };
     let batch = batch::load(tx, id)?;
     let report = compose(tx, catalog, &batch)?;
-    tx.execute(
-        &KEEP,
-        &db::params![id, report.version, now, &serde_json::json!(report).to_string()],
-    )?;
-    tx.execute(&MOVE, &db::params![id, report.state, now])?;
+    tx.send(&KEEP, &db::params![id, report.version, now, &serde_json::json!(report).to_string()])?;
+    tx.send(&MOVE, &db::params![id, report.state, now])?;
     // Whoever waits for the batch to be over.
     tx.wake(batch::TOPIC);
     Ok(Some(report))

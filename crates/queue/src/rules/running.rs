@@ -86,7 +86,7 @@ pub fn error_seen(
     const SEEN: Statement = statement!("sql/set_error_seen");
     let Some(run) = find(tx, worker, lease)? else { return Ok(false) };
     let (pipeline, stage) = catalog.stage(run.stage)?;
-    tx.execute(&SEEN, &db::params![&lease.lock, lease.job, lease.token, worker, &error.message])?;
+    tx.send(&SEEN, &db::params![&lease.lock, lease.job, lease.token, worker, &error.message])?;
     let mut journal = crate::rules::history::Journal::default();
     let event = Event::new(lease.job, now, who, "error seen, still working")
         .from(stage.id, Status::Running)
@@ -107,7 +107,7 @@ pub fn checkpoint(
 ) -> Result<bool> {
     const MARK: Statement = statement!("sql/set_checkpoint");
     let Some(run) = find(tx, worker, lease)? else { return Ok(false) };
-    tx.execute(&MARK, &db::params![lease.job, run.stage, key, value, now])?;
+    tx.send(&MARK, &db::params![lease.job, run.stage, key, value, now])?;
     Ok(true)
 }
 
@@ -120,7 +120,7 @@ pub fn checkpoints(tx: &mut Tx<'_>, job: i64, stage: i64) -> Result<Vec<(String,
 /// Gives the lock up; the next in line is let through when the transaction's work is written.
 pub(crate) fn release(tx: &mut Tx<'_>, work: &mut Work<'_>, lease: &Lease) -> Result<()> {
     const DELETE: Statement = statement!("sql/release_lock");
-    tx.execute(&DELETE, &db::params![&lease.lock, lease.job])?;
+    tx.send(&DELETE, &db::params![&lease.lock, lease.job])?;
     work.freed.insert(lease.lock.clone());
     Ok(())
 }
@@ -230,7 +230,7 @@ pub(crate) fn back_to_queue(
             (work.who.clone(), format!("superseded by job {newer}, which was added meanwhile"));
         return cancel(tx, work, pipeline, lease, run, &who, &why);
     }
-    tx.execute(&FREE, &db::params![&lease.lock, lease.job, stage.id])?;
+    tx.send(&FREE, &db::params![&lease.lock, lease.job, stage.id])?;
     let mut targets = run.targets.clone();
     if let Some(target) = back.error.and_then(|e| e.target.clone())
         && !targets.as_deref().unwrap_or_default().lines().any(|t| t == target)
@@ -280,7 +280,7 @@ fn note_return(
 
 fn remember_targets(tx: &mut Tx<'_>, job: i64, targets: Option<&str>) -> Result<()> {
     const TARGETS: Statement = statement!("sql/set_targets");
-    tx.execute(&TARGETS, &db::params![job, targets])?;
+    tx.send(&TARGETS, &db::params![job, targets])?;
     Ok(())
 }
 
@@ -302,7 +302,7 @@ fn insert_begun(
     row: &WaitingRow<'_>,
 ) -> Result<()> {
     const INSERT: Statement = statement!("sql/insert_begun");
-    tx.execute(
+    tx.send(
         &INSERT,
         &db::params![
             job,
@@ -337,7 +337,7 @@ pub(crate) fn move_on(
     const FREE: Statement = statement!("sql/free_run");
     const HANDOVER: Statement = statement!("sql/hand_over");
     const MOVE: Statement = statement!("sql/insert_moved");
-    tx.execute(&FREE, &db::params![&lease.lock, lease.job, next.id])?;
+    tx.send(&FREE, &db::params![&lease.lock, lease.job, next.id])?;
     let needs = handover.needs.as_ref().map(|needs| serde_json::json!(needs).to_string());
     let targets = handover.targets.as_ref().map(|t| t.join("\n"));
     if handover.priority.is_some()
@@ -346,12 +346,12 @@ pub(crate) fn move_on(
         || handover.workspace.is_some()
     {
         let priority = handover.priority.map(|p| p.clamp(0, 99));
-        tx.execute(
+        tx.send(
             &HANDOVER,
             &db::params![lease.job, priority, &targets, &handover.workspace, &needs],
         )?;
     }
-    tx.execute(&MOVE, &db::params![lease.job, next.id, work.now])?;
+    tx.send(&MOVE, &db::params![lease.job, next.id, work.now])?;
     let event = Event::new(lease.job, work.now, &work.who, "moved")
         .from(stage.id, Status::Running)
         .to(next.id, Status::Queued);
@@ -419,7 +419,7 @@ pub(crate) fn relock(
     }
     breaker::probe_over(tx, work, run, None)?;
     release(tx, work, lease)?;
-    tx.execute(&LOCK, &db::params![lease.job, lock])?;
+    tx.send(&LOCK, &db::params![lease.job, lock])?;
     let row = WaitingRow {
         stage: stage.id,
         state: State::Parked,

@@ -62,7 +62,7 @@ impl<'c> Work<'c> {
         self.journal.write(tx)?;
         self.counts.write(tx, self.now)?;
         for (stage, (succeeded, errors)) in self.minutes {
-            tx.execute(
+            tx.send(
                 &MINUTE,
                 &db::params![stage, self.now / 60_000_000, worker, succeeded, errors],
             )?;

@@ -65,7 +65,7 @@ fn request(
     if found.cancel_requested {
         return Err(Error::Refused(format!("job {} has been asked to stop already", found.id)));
     }
-    tx.execute(&REQUEST, &db::params![&found.lock, found.id, actor.who, actor.reason])?;
+    tx.send(&REQUEST, &db::params![&found.lock, found.id, actor.who, actor.reason])?;
     let (pipeline, stage) = found.place(catalog)?;
     let mut journal = Journal::default();
     let event = Event::new(found.id, now, actor.who, "cancel requested")
@@ -96,9 +96,9 @@ pub(crate) fn cancel_found(
     const RELEASE: Statement = statement!("sql/release_lock");
     const UNFAIL: Statement = statement!("sql/delete_failure");
     let (pipeline, stage) = found.place(catalog)?;
-    tx.execute(&LEAVE, &db::params![found.id])?;
-    tx.execute(&RELEASE, &db::params![&found.lock, found.id])?;
-    tx.execute(&UNFAIL, &db::params![found.id])?;
+    tx.send(&LEAVE, &db::params![found.id])?;
+    tx.send(&RELEASE, &db::params![&found.lock, found.id])?;
+    tx.send(&UNFAIL, &db::params![found.id])?;
     let (mut journal, mut counts) = (Journal::default(), Counts::default());
     let ending = Ending {
         job: found.id,

@@ -114,7 +114,7 @@ pub fn hold_job(
             )));
         }
     }
-    tx.execute(&ASIDE, &db::params![job, State::Held, "job", now])?;
+    tx.send(&ASIDE, &db::params![job, State::Held, "job", now])?;
     note(
         tx,
         now,
@@ -212,7 +212,7 @@ pub fn flip_held(
     let rows = members(tx, group, after, limit, false)?;
     let kind = group.parts().0;
     for (id, stage, ..) in &rows {
-        tx.execute(&ASIDE, &db::params![*id, State::Held, kind, now])?;
+        tx.send(&ASIDE, &db::params![*id, State::Held, kind, now])?;
         let pipeline = catalog.stage(*stage)?.0.id;
         note(
             tx,
@@ -248,7 +248,7 @@ pub fn flip_released(
         let whole = super::look(tx, row.0)?;
         if let Some(by) = held.of(whole.batch, whole.collection.as_deref()) {
             // Named by what holds it now, so that the release of that finds it.
-            tx.execute(&ASIDE, &db::params![row.0, State::Held, by, now])?;
+            tx.send(&ASIDE, &db::params![row.0, State::Held, by, now])?;
             continue;
         }
         let_go(tx, now, std::slice::from_ref(row))?;
@@ -281,7 +281,7 @@ pub fn keep_held(
     }
     let rows = members(tx, group, after, limit, true)?;
     for row in &rows {
-        tx.execute(&ASIDE, &db::params![row.0, State::Held, "job", now])?;
+        tx.send(&ASIDE, &db::params![row.0, State::Held, "job", now])?;
     }
     Ok(rows.last().map(|r| r.0))
 }
@@ -307,7 +307,7 @@ fn let_go(tx: &mut Tx<'_>, now: Micros, rows: &[Row]) -> Result<()> {
     let mut hopefuls = Vec::new();
     for (id, stage, lock, due) in rows {
         if *due > now {
-            tx.execute(&DELAY, &db::params![*id, State::Delayed, None::<&str>, now])?;
+            tx.send(&DELAY, &db::params![*id, State::Delayed, None::<&str>, now])?;
             tx.wake(*stage);
         } else {
             hopefuls.push(Hopeful { id: *id, stage: *stage, lock: lock.clone() });

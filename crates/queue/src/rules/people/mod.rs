@@ -121,7 +121,7 @@ pub fn look(tx: &mut Tx<'_>, job: i64) -> Result<Whole> {
 fn stop_claims(tx: &mut Tx<'_>) -> Result<()> {
     const STOP: Statement = statement!("sql/stop_claims", per engine);
     if tx.engine() == Engine::Postgres {
-        tx.query::<()>(&STOP, &[])?;
+        tx.send(&STOP, &[])?;
     }
     Ok(())
 }

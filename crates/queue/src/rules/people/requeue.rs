@@ -136,9 +136,9 @@ fn forget_from(
     const FORGET: Statement = statement!("sql/forget_checkpoints");
     const RESET: Statement = statement!("sql/reset_tries");
     for again in pipeline.stages.iter().filter(|s| s.position >= stage.position) {
-        tx.execute(&RESET, &db::params![job, again.id])?;
+        tx.send(&RESET, &db::params![job, again.id])?;
         if stage.position < was_in.position {
-            tx.execute(&FORGET, &db::params![job, again.id])?;
+            tx.send(&FORGET, &db::params![job, again.id])?;
         }
     }
     Ok(())
@@ -146,7 +146,7 @@ fn forget_from(
 
 fn count(tx: &mut Tx<'_>, job: i64, stage: &Stage) -> Result<()> {
     const COUNT: Statement = statement!("sql/count_requeue");
-    tx.execute(&COUNT, &db::params![job, stage.id])?;
+    tx.send(&COUNT, &db::params![job, stage.id])?;
     Ok(())
 }
 
@@ -160,7 +160,7 @@ fn insert(
 ) -> Result<Status> {
     const INSERT: Statement = statement!("sql/insert_requeued");
     let state = if held.is_some() { State::Held } else { State::Parked };
-    tx.execute(&INSERT, &db::params![found.id, stage.id, state, now, key, held])?;
+    tx.send(&INSERT, &db::params![found.id, stage.id, state, now, key, held])?;
     if held.is_some() {
         return Ok(Status::Held);
     }
@@ -202,8 +202,8 @@ fn send_back(
     }
     forget_from(tx, pipeline, stage, current, found.id)?;
     count(tx, found.id, stage)?;
-    tx.execute(&BACK, &db::params![found.id, stage.id, now])?;
-    tx.execute(&BACK_LOCK, &db::params![&found.lock, found.id, stage.id])?;
+    tx.send(&BACK, &db::params![found.id, stage.id, now])?;
+    tx.send(&BACK_LOCK, &db::params![&found.lock, found.id, stage.id])?;
     if matches!(found.waiting, Some(State::Blocked | State::Starved)) {
         // What it lacked in the later stage it may not need in this one.
         let hopeful = Hopeful { id: found.id, stage: stage.id, lock: found.lock.clone() };
