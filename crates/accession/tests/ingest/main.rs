@@ -3,6 +3,7 @@
 //! S3.
 #![allow(clippy::unwrap_used)]
 
+mod changed;
 mod commands;
 mod crash;
 mod ezid;

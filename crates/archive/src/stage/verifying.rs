@@ -3,7 +3,8 @@
 //! written; it still waits to be sealed.
 
 use super::mark::Mark;
-use super::storing::{begin, digest, package, put};
+use super::storing::{begin, digest, package, put, unreadable};
+use super::validating::blocking;
 use super::{Run, failpoint};
 use crate::error::{Error, Result};
 use crate::event::{self, Event};
@@ -17,6 +18,7 @@ use futures_util::future::try_join_all;
 use futures_util::stream;
 use ocfl::{Algorithm, Draft, Hasher, Leftovers};
 use queue::Outcome;
+use std::io::Read;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -100,7 +102,7 @@ async fn verify(
                 None => missing.push(file),
             }
         }
-        missing.extend(compare_small(place, small).await?);
+        missing.extend(compare_small(place, members, small).await?);
         // What a store has lost since it was stored is put again, and looked at by the next run.
         if !missing.is_empty() {
             let lost = missing.len();
@@ -115,7 +117,7 @@ async fn verify(
                 ),
             ));
         }
-        compare(run, place, taken, &mut one_by_one).await?;
+        compare(run, place, members, taken, &mut one_by_one).await?;
         if last > done {
             run.context.checkpoint(place.name.clone(), last.to_string()).await?;
             failpoint("verifying.portion");
@@ -126,7 +128,11 @@ async fn verify(
 }
 
 /// Reads many small files back together; those that are not there.
-async fn compare_small(place: &Place, files: Vec<(JobFile, String)>) -> Result<Vec<JobFile>> {
+async fn compare_small(
+    place: &Place,
+    members: &Arc<dyn Members>,
+    files: Vec<(JobFile, String)>,
+) -> Result<Vec<JobFile>> {
     let portions: Vec<Vec<(JobFile, String)>> = {
         let mut files = files.into_iter().peekable();
         std::iter::from_fn(|| {
@@ -135,7 +141,7 @@ async fn compare_small(place: &Place, files: Vec<(JobFile, String)>) -> Result<V
         .collect()
     };
     let mut looks = stream::iter(portions)
-        .map(|portion| async move { look_at_portion(place, portion).await })
+        .map(|portion| async move { look_at_portion(place, members, portion).await })
         .buffer_unordered(AT_ONCE);
     let mut missing = Vec::new();
     while let Some(found) = looks.next().await {
@@ -144,20 +150,24 @@ async fn compare_small(place: &Place, files: Vec<(JobFile, String)>) -> Result<V
     Ok(missing)
 }
 
-async fn look_at_portion(place: &Place, files: Vec<(JobFile, String)>) -> Result<Vec<JobFile>> {
+async fn look_at_portion(
+    place: &Place,
+    members: &Arc<dyn Members>,
+    files: Vec<(JobFile, String)>,
+) -> Result<Vec<JobFile>> {
     let keys = files.iter().map(|(_, key)| key.clone()).collect();
     let most = usize::try_from(SMALL_BYTES).unwrap_or(usize::MAX);
     let contents = place.root.store().get_batch(keys, most).await;
     let contents = contents.map_err(|e| store_error(&place.name, e.into()))?;
-    let place = place.clone();
-    super::validating::blocking(move || {
+    let (place, members) = (place.clone(), members.clone());
+    blocking(move || {
         let mut missing = Vec::new();
         for ((file, _), content) in files.into_iter().zip(contents) {
             match content {
                 None => missing.push(file),
                 Some(content) => {
                     if file.sha512.as_deref() != Some(Algorithm::Sha512.hex(&content).as_str()) {
-                        return Err(differs(&place, &file));
+                        return Err(differs(&place, &members, &file));
                     }
                 }
             }
@@ -172,6 +182,7 @@ async fn look_at_portion(place: &Place, files: Vec<(JobFile, String)>) -> Result
 async fn compare(
     run: &Run<'_>,
     place: &Place,
+    members: &Arc<dyn Members>,
     files: Vec<(JobFile, String)>,
     mark: &mut Mark,
 ) -> Result<()> {
@@ -180,7 +191,7 @@ async fn compare(
             let number = file.number;
             // A set, because what is left of it ends with this run.
             let mut task = JoinSet::new();
-            task.spawn(look(place.clone(), file, key));
+            task.spawn(look(place.clone(), members.clone(), file, key));
             let looked = task.join_next().await.transpose();
             let looked = looked.map_err(|e| Error::transient("look_ended", e.to_string()))?;
             looked.unwrap_or(Ok(())).map(|()| number)
@@ -192,8 +203,14 @@ async fn compare(
     Ok(())
 }
 
-async fn look(place: Place, file: JobFile, key: String) -> Result<()> {
-    let (place, file, key) = (&place, &file, key.as_str());
+async fn look(place: Place, members: Arc<dyn Members>, file: JobFile, key: String) -> Result<()> {
+    if same(&place, &file, &key).await? {
+        return Ok(());
+    }
+    blocking(move || Err(differs(&place, &members, &file))).await
+}
+
+async fn same(place: &Place, file: &JobFile, key: &str) -> Result<bool> {
     let store = place.root.store();
     let failed = |e: store::Error| store_error(&place.name, e.into());
     if store.capabilities().digests
@@ -201,20 +218,14 @@ async fn look(place: Place, file: JobFile, key: String) -> Result<()> {
         && let Some(kept) = store.head(key).await.map_err(failed)?.digest
         && let Some(whole) = kept.whole()
     {
-        return match whole.to_string() == sha256 {
-            true => Ok(()),
-            false => Err(differs(place, file)),
-        };
+        return Ok(whole.to_string() == sha256);
     }
     let mut body = store.get(key, None).await.map_err(failed)?.body;
     let mut hasher = Hasher::new(Algorithm::Sha512);
     while let Some(chunk) = body.next().await {
         hasher.update(&chunk.map_err(failed)?);
     }
-    match file.sha512.as_deref() == Some(hasher.finish().as_str()) {
-        true => Ok(()),
-        false => Err(differs(place, file)),
-    }
+    Ok(file.sha512.as_deref() == Some(hasher.finish().as_str()))
 }
 
 fn sha256(file: &JobFile) -> Option<String> {
@@ -222,16 +233,41 @@ fn sha256(file: &JobFile) -> Option<String> {
     digests.get("sha256")?.as_str().map(str::to_string)
 }
 
-fn differs(place: &Place, file: &JobFile) -> Error {
-    Error::transient(
-        "store_corrupt",
-        format!(
-            "store {} does not have the bytes of {} that were sent to it; requeue the job from storing, and check the store if it happens again",
-            place.name, file.path
-        ),
-    )
-    .at(place.target())
-    .about(&file.path)
+/// Why a store does not have the bytes that were validated: the package is read again to tell.
+fn differs(place: &Place, members: &Arc<dyn Members>, file: &JobFile) -> Error {
+    let mut hasher = Hasher::new(Algorithm::Sha512);
+    match members.open(&file.locator).and_then(|mut reader| hash(&mut *reader, &mut hasher)) {
+        Err(error) => unreadable(&file.path, &error),
+        Ok(()) if file.sha512.as_deref() == Some(hasher.finish().as_str()) => Error::transient(
+            "store_corrupt",
+            format!(
+                "store {} does not have the bytes of {} that were sent to it; send them again with `accession jobs requeue JOB --to storing`, and check the store if it happens again",
+                place.name, file.path
+            ),
+        )
+        .at(place.target())
+        .about(&file.path),
+        Ok(()) => Error::permanent(
+            "package_changed",
+            format!(
+                "{} is not what it was when it was validated; deposit the package again when it is complete",
+                file.path
+            ),
+        )
+        .about(&file.path),
+    }
+}
+
+fn hash(reader: &mut dyn Read, hasher: &mut Hasher) -> std::io::Result<()> {
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => hasher.update(&buffer[..read]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// What happened so far becomes part of the version's record.

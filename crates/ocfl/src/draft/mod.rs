@@ -218,18 +218,43 @@ impl Draft {
 
     /// Puts a file with options of the store.
     pub async fn put_with(&self, path: &str, body: Body, options: &PutOptions) -> Result<Put> {
-        self.check_path(path)?;
-        self.ensure_noted().await?;
-        let content_path = self.contents().reserve(path);
-        let key = join(&self.waiting.object, &content_path);
         let hasher = Arc::new(Mutex::new(Hasher::new(self.algorithm)));
         let length = body.length();
         let taking = hasher.clone();
         let stream = body.into_stream().inspect_ok(move |chunk| {
             taking.lock().unwrap_or_else(PoisonError::into_inner).update(chunk);
         });
+        let digest = || hasher.lock().unwrap_or_else(PoisonError::into_inner).clone().finish();
+        self.put_as(path, Body::from_stream(stream, length), options, digest).await
+    }
+
+    /// As [`Draft::put_with`] for content whose digest is known. It is believed and not computed
+    /// again: for a caller who reads the content back before the version is sealed.
+    pub async fn put_believing(
+        &self,
+        path: &str,
+        body: Body,
+        digest: &str,
+        options: &PutOptions,
+    ) -> Result<Put> {
+        self.check_digest(path, digest)?;
+        self.put_as(path, body, options, || digest.to_ascii_lowercase()).await
+    }
+
+    /// Puts a file whose digest is known once it has been put.
+    async fn put_as(
+        &self,
+        path: &str,
+        body: Body,
+        options: &PutOptions,
+        digest: impl FnOnce() -> String,
+    ) -> Result<Put> {
+        self.check_path(path)?;
+        self.ensure_noted().await?;
+        let content_path = self.contents().reserve(path);
+        let key = join(&self.waiting.object, &content_path);
         self.on_the_way.fetch_add(1, Ordering::SeqCst);
-        let put = self.root.store.put(&key, Body::from_stream(stream, length), options).await;
+        let put = self.root.store.put(&key, body, options).await;
         let meta = match put {
             Ok(meta) => meta,
             Err(error) => {
@@ -237,10 +262,17 @@ impl Draft {
                 return Err(error.into());
             }
         };
-        let digest = hasher.lock().unwrap_or_else(PoisonError::into_inner).clone().finish();
-        let put = self.record(path, digest, meta.size, Some(content_path)).await?;
+        let put = self.record(path, digest(), meta.size, Some(content_path)).await?;
         self.on_the_way.fetch_sub(1, Ordering::SeqCst);
         Ok(put)
+    }
+
+    fn check_digest(&self, path: &str, digest: &str) -> Result<()> {
+        if self.algorithm.is_digest(digest) {
+            return Ok(());
+        }
+        let (path, found) = (path.to_owned(), digest.to_owned());
+        Err(Error::WrongDigest { path, wanted: format!("a {} digest", self.algorithm), found })
     }
 
     /// Notes content that was put, or that was known before and has no place of its own.
@@ -271,13 +303,27 @@ impl Draft {
     /// when [`Draft::write`] returns; until then each is there whole, or is not there. When this
     /// fails, none of them is in the version.
     pub async fn put_batch(&self, files: Vec<(String, Bytes)>) -> Result<Vec<Put>> {
-        for (path, _) in &files {
+        let hashed = |(path, content): (String, Bytes)| {
+            let digest = self.algorithm.hex(&content);
+            (path, content, digest)
+        };
+        self.put_batch_believing(files.into_iter().map(hashed).collect()).await
+    }
+
+    /// As [`Draft::put_batch`] for files whose digests are known, and believed as by
+    /// [`Draft::put_believing`].
+    pub async fn put_batch_believing(
+        &self,
+        files: Vec<(String, Bytes, String)>,
+    ) -> Result<Vec<Put>> {
+        for (path, _, digest) in &files {
             self.check_path(path)?;
+            self.check_digest(path, digest)?;
         }
         let (mut planned, mut batch) = (Vec::with_capacity(files.len()), Vec::new());
         let mut in_batch = HashSet::new();
-        for (path, content) in files {
-            let digest = self.algorithm.hex(&content);
+        for (path, content, digest) in files {
+            let digest = digest.to_ascii_lowercase();
             let size = content.len() as u64;
             let mut contents = self.contents();
             let place = if contents.has(&digest) || !in_batch.insert(digest.clone()) {
@@ -342,11 +388,7 @@ impl Draft {
     /// As [`Draft::adopt`], and says where the content is; `None` if it is not there.
     pub async fn take_up(&self, path: &str, digest: &str, size: u64) -> Result<Option<Put>> {
         self.check_path(path)?;
-        if !self.algorithm.is_digest(digest) {
-            let (path, found) = (path.to_owned(), digest.to_owned());
-            let wanted = format!("a {} digest", self.algorithm);
-            return Err(Error::WrongDigest { path, wanted, found });
-        }
+        self.check_digest(path, digest)?;
         let content_path = self.contents().reserve(path);
         let key = join(&self.waiting.object, &content_path);
         let meta = fetch::found(self.root.store.head(&key).await)?;
