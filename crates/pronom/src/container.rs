@@ -7,7 +7,7 @@ use crate::progress::{Hit, Progress};
 use crate::result::{MemberSpan, Span};
 use crate::source::Source;
 use crate::zip;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Bytes of one member that are looked at, at most, however far the scan may go: what a bomb gets.
 const MEMBER_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -130,7 +130,8 @@ impl Reading<'_> {
         all: &[ContainerSignature],
         members: &HashMap<String, Opened>,
     ) -> Result<Spans> {
-        let mut by_path: HashMap<&str, Vec<(usize, usize, &Member)>> = HashMap::new();
+        // In one order always: they share a budget, and what cannot be read is said once.
+        let mut by_path: BTreeMap<&str, Vec<(usize, usize, &Member)>> = BTreeMap::new();
         for number in possible {
             for (place, member) in all[*number].members.iter().enumerate() {
                 if !member.signatures.is_empty() {
