@@ -29,7 +29,7 @@ const PAGE: i64 = 2000;
 const SMALL_BYTES: i64 = 256 * 1024;
 /// How much of them is in memory at a time, for each store.
 const BATCH_BYTES: usize = 16 * 1024 * 1024;
-/// Large files that are put into a directory at once: one is written while the next is hashed. S3
+/// Large files that are put into a directory at once: one is written while the next is read. S3
 /// sends several parts of one as it is.
 const LARGE_AT_ONCE: usize = 2;
 /// How much of a large file is read at a time.
