@@ -2,7 +2,7 @@
 //! that runs again writes the same ones.
 
 use crate::premis::{EventType, event_id};
-use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,11 +56,13 @@ impl Event {
     }
 }
 
-/// Keeps an event of a job that is on its way; one that is kept already stays as it was.
-pub fn keep(tx: &mut Tx<'_>, job: i64, event: &Event) -> queue::Result<()> {
-    const KEEP: Statement = statement!("sql/keep_event");
-    let text = serde_json::json!(event).to_string();
-    tx.send(&KEEP, &db::params![job, &event.id, &text])?;
+/// Keeps events of a job that is on its way; what is kept already stays as it was.
+pub fn keep(tx: &mut Tx<'_>, job: i64, events: &[Event]) -> queue::Result<()> {
+    const KEEP: Statement = statement!("sql/keep_events", per engine);
+    let texts: Vec<String> = events.iter().map(|e| serde_json::json!(e).to_string()).collect();
+    let rows: Vec<[Value<'_>; 2]> =
+        events.iter().zip(&texts).map(|(e, text)| db::params![&e.id, text]).collect();
+    tx.send_each(&KEEP, &db::params![job], &rows)?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::item::Item;
 use crate::metadata::Metadata;
 use crate::package::Package;
+use crate::profile::Profile;
 use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 use queue::Claimed;
 use queue::runtime::Context;
@@ -91,6 +92,26 @@ impl FromRow for Ingest {
 pub fn find(tx: &mut Tx<'_>, job: i64) -> Result<Option<Ingest>> {
     const FIND: Statement = statement!("sql/find_ingest");
     Ok(tx.first(&FIND, &db::params![job])?)
+}
+
+/// What is known of a job, and the profile of its collection; either may not be there.
+pub fn find_with_profile(
+    tx: &mut Tx<'_>,
+    job: i64,
+    collection: &str,
+) -> Result<(Option<Ingest>, Option<Profile>)> {
+    const CONTEXT: Statement = statement!("sql/stage_context");
+    let Known(ingest, profile) = tx.one(&CONTEXT, &db::params![job, collection])?;
+    Ok((ingest, profile.as_deref().map(Profile::from_json).transpose()?))
+}
+
+struct Known(Option<Ingest>, Option<String>);
+
+impl FromRow for Known {
+    fn from_row(row: &Row<'_>) -> db::Result<Known> {
+        let job: Option<i64> = row.get(0)?;
+        Ok(Known(job.map(|_| Ingest::from_row(row)).transpose()?, row.get(13)?))
+    }
 }
 
 /// Writes all of it, new or not.

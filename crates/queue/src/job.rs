@@ -1,7 +1,9 @@
 //! What goes into the queue, what comes out of it, and how a run can end.
 
+use crate::catalog::Catalog;
 use crate::codes::Status;
 use db::{Micros, Tx};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -75,6 +77,8 @@ pub struct Claimed {
     pub attempt: i64,
     /// False while it lies in a buffer: starting it is a write of its own.
     pub started: bool,
+    /// What the run before this one passed on, if the job was carried on from it.
+    pub passed: Passed,
 }
 
 /// An error of a run, kept in the job's history.
@@ -138,6 +142,27 @@ impl Outcome {
     }
 }
 
+/// What a run knows and has recorded, for the run of the next stage if that follows at once in the
+/// same process: it need not be read again then. Whoever gets none reads it.
+#[derive(Clone, Default)]
+pub struct Passed(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Passed {
+    pub fn new(known: impl Any + Send + Sync) -> Passed {
+        Passed(Some(Arc::new(known)))
+    }
+
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.as_deref()?.downcast_ref()
+    }
+}
+
+impl std::fmt::Debug for Passed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Passed(..)" } else { "Passed" })
+    }
+}
+
 /// What a stage wants recorded in the same transaction as its outcome.
 pub type Records = Arc<dyn Fn(&mut Tx<'_>) -> crate::Result<()> + Send + Sync>;
 
@@ -147,13 +172,52 @@ pub struct Settlement {
     pub lease: Lease,
     pub outcome: Outcome,
     pub records: Option<Records>,
+    pub passed: Passed,
+}
+
+impl Settlement {
+    /// Of a run that has nothing to record and nothing to pass on.
+    pub fn new(lease: Lease, outcome: Outcome) -> Settlement {
+        Settlement { lease, outcome, records: None, passed: Passed::default() }
+    }
+
+    /// The stage that follows if this succeeds and nobody has asked the job to stop.
+    pub(crate) fn next_stage(&self, catalog: &Catalog) -> Option<i64> {
+        let (pipeline, stage) = catalog.stage(self.lease.stage).ok()?;
+        let succeeded = matches!(self.outcome, Outcome::Success(_) | Outcome::Skip(_));
+        succeeded.then(|| pipeline.after(stage)).flatten().map(|next| next.id)
+    }
 }
 
 /// What became of a settlement.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Settled {
     /// The job is now here.
     Now(Status),
+    /// It is in its next stage, claimed and started for the same worker.
+    Carried(Box<Claimed>),
     /// The token was stale: nothing was changed (I4).
     Stale,
+}
+
+impl Settled {
+    /// The job as it is claimed for its next stage, if it is.
+    pub fn carried(&self) -> Option<&Claimed> {
+        match self {
+            Settled::Carried(job) => Some(job),
+            _ => None,
+        }
+    }
+}
+
+impl PartialEq for Settled {
+    /// Jobs that are carried on are the same if their leases are.
+    fn eq(&self, other: &Settled) -> bool {
+        match (self, other) {
+            (Settled::Now(one), Settled::Now(other)) => one == other,
+            (Settled::Stale, Settled::Stale) => true,
+            (Settled::Carried(one), Settled::Carried(other)) => one.lease == other.lease,
+            _ => false,
+        }
+    }
 }

@@ -8,8 +8,10 @@ use queue::rules::people::{Actor, cancel};
 use queue::rules::pipelines::{PipelineSpec, create};
 use queue::rules::prune::prune;
 use queue::runtime::{Context, Settings, Stop, Summary, Work, Worker};
-use queue::{Catalog, Claimed, JobError, NewJob, Outcome, Result, Status, view};
+use queue::{Catalog, Claimed, JobError, NewJob, Outcome, Passed, Result, Status, view};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 struct House {
@@ -125,6 +127,74 @@ async fn a_job_goes_through_all_stages_and_what_they_record_commits_with_them() 
     );
     let notes: Result<Vec<(i64,)>> = house.db.read(|tx| Ok(tx.query(&NOTES, &[])?)).await;
     assert_eq!(notes.unwrap(), [(1,)], "what the failed one recorded was undone");
+}
+
+/// Counts who is at work, and who was told something by the run before.
+#[derive(Default)]
+struct Counted {
+    now: AtomicUsize,
+    most: AtomicUsize,
+    told: AtomicUsize,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_carried_on_with_what_is_known_and_never_beyond_the_places() {
+    struct Slow(Arc<Counted>);
+    impl Work for Slow {
+        async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
+            let now = self.0.now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.0.most.fetch_max(now, Ordering::SeqCst);
+            if let Some(subject) = job.passed.get::<String>() {
+                assert_eq!(*subject, job.subject);
+                self.0.told.fetch_add(1, Ordering::SeqCst);
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            self.0.now.fetch_sub(1, Ordering::SeqCst);
+            Outcome::success()
+        }
+    }
+    let mut spec = PipelineSpec::staged("p", &["one", "two"]);
+    (spec.stages[0].1.workers, spec.stages[1].1.workers) = (4, 1);
+    let subjects: Vec<String> = (0..60).map(|n| format!("s{n}")).collect();
+    let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
+    let house = House::with(spec, &subjects).await;
+    let first = Does(|job: &Claimed, context: &Context| {
+        context.pass_on(Passed::new(job.subject.clone()));
+        Outcome::success()
+    });
+    let counted = Arc::new(Counted::default());
+    let worker = house.worker().stage("p", "one", first).stage("p", "two", Slow(counted.clone()));
+    assert_eq!(work(worker).await, Summary { runs: 120, succeeded: 120, errors: 0 });
+    assert_eq!(counted.most.load(Ordering::SeqCst), 1);
+    assert!(counted.told.load(Ordering::SeqCst) > 0, "nobody was carried on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_again_and_again_interrupts_nothing_that_had_not_begun() {
+    const TRIES: Statement =
+        Statement { name: "tries", sqlite: "select job from tries", postgres: "" };
+    let stages = ["one", "two", "three", "four"];
+    let subjects: Vec<String> = (0..200).map(|n| format!("s{n}")).collect();
+    let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
+    let house = House::with(PipelineSpec::staged("p", &stages), &subjects).await;
+    let worker = |until_empty| {
+        let settings = Settings { until_empty, ..Settings::default() };
+        stages.iter().fold(Worker::new(house.db.clone(), settings), |worker, stage| {
+            worker.stage("p", stage, Does(|_: &Claimed, _: &Context| Outcome::success()))
+        })
+    };
+    let mut runs = 0;
+    for round in 0..12 {
+        let (stop, stopped) = watch::channel(Stop::No);
+        let running = tokio::spawn(worker(false).run(stopped));
+        tokio::time::sleep(Duration::from_millis(3 + 2 * (round % 5))).await;
+        stop.send_replace(Stop::Shutdown);
+        runs += running.await.unwrap().unwrap().runs;
+    }
+    runs += work(worker(true)).await.runs;
+    assert_eq!(runs, 800, "each job ran once in each stage");
+    let tries: Result<Vec<(i64,)>> = house.db.read(|tx| Ok(tx.query(&TRIES, &[])?)).await;
+    assert_eq!(tries.unwrap(), []);
 }
 
 /// Runs until it is told to stop.

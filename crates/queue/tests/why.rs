@@ -64,7 +64,7 @@ impl Queue {
 
     fn settle(&mut self, job: &Claimed, outcome: Outcome) {
         let worker = self.worker;
-        let item = Settlement { lease: job.lease.clone(), outcome, records: None };
+        let item = Settlement::new(job.lease.clone(), outcome);
         self.act(|tx, catalog| settle(tx, NOW, catalog, worker, "a3", &[item]));
     }
 

@@ -297,10 +297,16 @@ pub async fn wait(site: &Arc<Site>, ids: Vec<i64>) -> archive::Result<Vec<Batch>
         if ended.len() == ids.len() {
             return Ok(ended);
         }
+        if ids.len() - ended.len() > 1 {
+            // The last of many is not there sooner for being looked for at every step of another.
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
         let _ = tokio::time::timeout(Duration::from_millis(500), news.changed()).await;
     }
 }
 
+/// How often is looked for the end of several batches at most.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// How often is looked whether somebody stopped a batch that is waited for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 

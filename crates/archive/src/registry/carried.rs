@@ -28,6 +28,8 @@ use store::Body;
 pub const DIRECTORY: &str = "accession";
 pub const RECORD: &str = "accession/record.jsonl";
 
+/// Files that are read together.
+const PAGE: i64 = 1000;
 /// A record up to this size is kept in memory on its way.
 const MEMORY_BYTES: usize = 4 * 1024 * 1024;
 
@@ -107,12 +109,14 @@ pub async fn write(run: &Run<'_>, at: Micros, events: &[Event]) -> Result<Carrie
     }
     let (mut after, job) = (0, run.id());
     loop {
-        let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, 1000)).await?;
-        let Some(last) = page.last().map(|f| f.number) else { break };
+        let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
         for file in page.iter().filter(|f| f.change != Change::Unchanged) {
             out.line(&file_line(file))?;
         }
-        after = last;
+        match page.last() {
+            Some(last) if page.len() as i64 == PAGE => after = last.number,
+            _ => break,
+        }
     }
     let described = run.ingest.metadata.clone().with_kernel_of_dc();
     let small = vec![

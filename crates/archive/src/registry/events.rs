@@ -2,33 +2,24 @@
 
 use crate::error::Result;
 use crate::event::Event;
-use db::{Statement, Tx, statement};
+use db::{Statement, Tx, Value, statement};
 
-/// Records an event; one that is recorded already stays as it is.
+/// Records events; what is recorded already stays as it is.
 pub fn insert(
     tx: &mut Tx<'_>,
     object: Option<i64>,
     version: Option<i64>,
     job: Option<i64>,
-    event: &Event,
+    events: &[Event],
 ) -> Result<()> {
-    const INSERT: Statement = statement!("sql/insert_event");
-    tx.send(
-        &INSERT,
-        &db::params![
-            &event.id,
-            object,
-            version,
-            &event.path,
-            &event.kind,
-            event.at,
-            &event.agent,
-            &event.outcome,
-            &event.detail,
-            &event.note,
-            job
-        ],
-    )?;
+    const INSERT: Statement = statement!("sql/insert_events", per engine);
+    let rows: Vec<[Value<'_>; 8]> = events
+        .iter()
+        .map(|e| {
+            db::params![&e.id, &e.path, &e.kind, e.at, &e.agent, &e.outcome, &e.detail, &e.note]
+        })
+        .collect();
+    tx.send_each(&INSERT, &db::params![object, version, job], &rows)?;
     Ok(())
 }
 

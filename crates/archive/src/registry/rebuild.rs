@@ -400,7 +400,7 @@ fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
         )?;
         tx.send(&COUNT, &db::params![id, *number])?;
         for event in &carried.events {
-            events::insert(tx, Some(id), Some(*number), Some(*job), event)?;
+            events::insert(tx, Some(id), Some(*number), Some(*job), std::slice::from_ref(event))?;
             events::adopt(tx, id, event)?;
         }
     }

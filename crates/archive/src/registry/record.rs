@@ -60,9 +60,7 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
     tx.send(&OBJECT, &db::params![object, version, &ingest.metadata.what, &metadata, now])?;
     tx.send(&COUNT, &db::params![object, version])?;
     copies(tx, new, object, version)?;
-    for event in events {
-        super::events::insert(tx, Some(object), Some(version), Some(ingest.job), &event)?;
-    }
+    super::events::insert(tx, Some(object), Some(version), Some(ingest.job), &events)?;
     tx.send(&INGEST, &db::params![ingest.job, now])?;
     Ok(())
 }

@@ -27,7 +27,7 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
         }
         summary.formats.insert(puid, (files, bytes));
     }
-    let ingest = run.ingest.clone();
+    let ingest = run.to_save();
     let here = run.site.installation.clone();
     let signatures = run.site.identifier.set().origin().name.clone();
     run.context.record(move |tx| {
@@ -35,7 +35,7 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
         let event = Event::of(&here, id, EventType::FormatIdentification, "", tx.now())
             .detail(format!("PRONOM signatures {signatures}"))
             .note(format!("{known} of {all} files identified"));
-        event::keep(tx, id, &event)
+        event::keep(tx, id, &[event])
     });
     Ok(Outcome::success())
 }

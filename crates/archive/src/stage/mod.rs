@@ -22,7 +22,7 @@ use crate::profile::Profile;
 use crate::site::Site;
 use futures_util::future::BoxFuture;
 use queue::runtime::{Context, Stop, Work, Worker};
-use queue::{Claimed, Outcome, PipelineSettings, StageSettings};
+use queue::{Claimed, Outcome, Passed, PipelineSettings, StageSettings};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,11 +48,15 @@ pub const STAGES: [&str; 12] = [
 /// The settings a stage starts with.
 pub fn default_settings(stage: &str) -> StageSettings {
     let long = ["downloading", "validating", "storing", "verifying"].contains(&stage);
-    StageSettings {
-        workers: if stage == "identifying" { 1 } else { 2 },
-        buffer: if long { 1 } else { 4 },
-        ..StageSettings::default()
-    }
+    let workers = match stage {
+        // As many objects as are read and hashed at once.
+        "downloading" | "validating" => 2,
+        // These wait for disks more than they compute, and share the flushes that they wait for.
+        "resolving" | "storing" | "verifying" | "recording" => 4,
+        // And these do next to nothing: a place is there for whoever comes.
+        _ => 8,
+    };
+    StageSettings { workers, buffer: if long { 1 } else { 4 }, ..StageSettings::default() }
 }
 
 pub fn pipeline_settings() -> PipelineSettings {
@@ -89,8 +93,15 @@ impl Run<'_> {
 
     /// Has the job's row written together with the outcome.
     pub fn save(&self) {
-        let ingest = self.ingest.clone();
+        let ingest = self.to_save();
         self.context.record(move |tx| ingest::save(tx, &ingest));
+    }
+
+    /// The job's row as it is to be written together with the outcome, and as the next stage gets
+    /// it.
+    pub fn to_save(&self) -> Ingest {
+        self.context.pass_on(Passed::new((self.ingest.clone(), self.profile.clone())));
+        self.ingest.clone()
     }
 
     /// True from the moment the run should stop; for work on other threads.
@@ -165,6 +176,18 @@ impl Work for Stage {
 impl Stage {
     async fn go(&self, job: &Claimed, context: &Context) -> Result<Outcome> {
         let item = Item::parse(job.payload.as_deref())?;
+        let (ingest, profile) = match job.passed.get::<(Ingest, Profile)>() {
+            Some(known) => known.clone(),
+            None => self.load(job).await?,
+        };
+        failpoint(self.name);
+        let run = Run { site: &self.site, job, context, item, ingest, profile };
+        context.pass_on(Passed::new((run.ingest.clone(), run.profile.clone())));
+        (self.function)(run).await
+    }
+
+    /// What is known of the job, and its collection's profile.
+    async fn load(&self, job: &Claimed) -> Result<(Ingest, Profile)> {
         let id = job.lease.job;
         let collection = job.collection.clone().unwrap_or_else(|| "default".to_string());
         let (name, batch) = (collection.clone(), job.lease.batch);
@@ -172,33 +195,23 @@ impl Stage {
             .site
             .db
             .read(move |tx| {
-                let found = ingest::find(tx, id)?;
-                let fresh = || Ingest {
+                let (found, profile) = ingest::find_with_profile(tx, id, &name)?;
+                let ingest = found.unwrap_or_else(|| Ingest {
                     job: id,
                     batch,
                     collection: name.clone(),
-                    began_at: tx_now(tx),
+                    began_at: tx.now(),
                     ..Ingest::default()
-                };
-                let ingest = match found {
-                    Some(found) => found,
-                    None => fresh(),
-                };
-                Ok::<_, Error>((ingest, crate::collection::find(tx, &name)?))
+                });
+                Ok::<_, Error>((ingest, profile))
             })
             .await?;
         let profile = match profile {
             Some(profile) => profile,
             None => self.site.profile(&collection).await?,
         };
-        failpoint(self.name);
-        let run = Run { site: &self.site, job, context, item, ingest, profile };
-        (self.function)(run).await
+        Ok((ingest, profile))
     }
-}
-
-fn tx_now(tx: &db::Tx<'_>) -> db::Micros {
-    tx.now()
 }
 
 /// The functions by name.

@@ -11,28 +11,28 @@ use crate::item::{Mode, Update, stem};
 use crate::premis::EventType;
 use crate::profile::{Identifiers, LocalIds, UpdateMode};
 use crate::registry::resolve::{self, Asked, Counts, Resolved};
+use db::Tx;
 use queue::Outcome;
 
 pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let mut asked = asked(&run)?;
-    let resolved = loop {
-        let (question, job) = (asked.clone(), run.id());
-        let answer = run.site.db.write(move |tx| resolve::resolve(tx, job, &question)).await?;
+    let job = run.id();
+    let replaces = update_of(&run) == Update::Replace;
+    let (resolved, counts) = loop {
+        let question = asked.clone();
+        let answer = run.site.db.write(move |tx| answer(tx, job, &question, replaces)).await?;
         match answer {
-            Resolved::Elsewhere(lock) => return Ok(Outcome::Relock(lock)),
-            Resolved::NeedsIdentifier => {
+            (Resolved::Elsewhere(lock), _) => return Ok(Outcome::Relock(lock)),
+            (Resolved::NeedsIdentifier, _) => {
                 let minted = run.site.mint_outside(run.id(), &run.ingest.metadata).await?;
                 failpoint("resolving.minted");
                 asked.identifier = Some(minted);
             }
-            Resolved::Found(found) => break found,
+            (Resolved::Found(found), counts) => break (found, counts),
         }
     };
-    let (job, object) = (run.id(), resolved.object);
-    let replaces = update_of(&run) == Update::Replace;
-    let counts: Counts =
-        run.site.db.write(move |tx| resolve::classify(tx, job, object, replaces)).await?;
     failpoint("resolving.classified");
+    let object = resolved.object;
     let nothing_new = resolved.state == ObjectState::Active
         && counts.files_new + counts.files_changed + counts.files_absent == 0;
     run.ingest.object = Some(object);
@@ -49,14 +49,14 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     summary.files_changed = counts.files_changed;
     summary.files_unchanged = counts.files_unchanged;
     summary.files_absent = counts.files_absent;
-    let (ingest, is_new) = (run.ingest.clone(), resolved.state == ObjectState::Reserved);
+    let (ingest, is_new) = (run.to_save(), resolved.state == ObjectState::Reserved);
     let identifier = resolved.identifier;
     let here = run.site.installation.clone();
     run.context.record(move |tx| {
         ingest::save(tx, &ingest)?;
         if is_new {
             let assigned = Event::of(&here, job, EventType::IdentifierAssignment, "", tx.now());
-            event::keep(tx, job, &assigned.note(identifier.clone()))?;
+            event::keep(tx, job, &[assigned.note(identifier.clone())])?;
         }
         Ok(())
     });
@@ -65,6 +65,16 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     }
     let targets = run.required_stores().iter().map(|name| crate::stores::target(name)).collect();
     Ok(Outcome::Success(queue::Handover { targets: Some(targets), ..queue::Handover::default() }))
+}
+
+/// Which object it is, and if that is known, what of it is new.
+fn answer(tx: &mut Tx<'_>, job: i64, asked: &Asked, replaces: bool) -> Result<(Resolved, Counts)> {
+    let resolved = resolve::resolve(tx, job, asked)?;
+    let counts = match &resolved {
+        Resolved::Found(found) => resolve::classify(tx, job, found.object, replaces)?,
+        _ => Counts::default(),
+    };
+    Ok((resolved, counts))
 }
 
 /// The deposit's choice, else the collection's.

@@ -47,7 +47,8 @@ pub async fn run(run: Run<'_>) -> Result<Outcome> {
         let place = run.site.stores.get(name).await?;
         let done = marks.get(name).and_then(|mark| mark.parse::<i64>().ok());
         let mut large = Mark::of(&marks, [name, "large"].join(" "));
-        store(&run, &place, &package, &members, done, &mut large).await
+        let alone = names.len() == 1;
+        store(&run, &place, &package, &members, done, &mut large, alone).await
     }))
     .await?;
     failpoint("storing.end");
@@ -112,8 +113,9 @@ pub fn submitter(run: &Run<'_>) -> String {
 }
 
 /// Stores what is not stored yet. `done` is the last file that an earlier run of this job has
-/// stored for certain; `None` if it never began, so that whatever lies there is not ours. `large`
-/// says the same of large files alone, which may have come further.
+/// stored for certain; `None` if it never came so far, so that whatever lies there is not ours.
+/// `large` says the same of large files alone, which may have come further. If the store is `alone`
+/// the run is over with its last page, and needs no mark for that.
 async fn store(
     run: &Run<'_>,
     place: &Place,
@@ -121,17 +123,16 @@ async fn store(
     members: &Arc<dyn Members>,
     done: Option<i64>,
     large: &mut Mark,
+    alone: bool,
 ) -> Result<()> {
     let leftovers = if done.is_some() { Leftovers::Adopt } else { Leftovers::Discard };
     let draft = begin(run, place, leftovers).await?;
-    if done.is_none() {
-        run.context.checkpoint(place.name.clone(), "0").await?;
-    }
-    let done = done.unwrap_or(0);
+    let (mut began, done) = (done.is_some(), done.unwrap_or(0));
     let (mut after, job) = (0, run.id());
     loop {
         let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
         let Some(last) = page.last().map(|f| f.number) else { break };
+        let is_last = (page.len() as i64) < PAGE;
         let mut fresh = Vec::new();
         for file in page {
             let sha512 = digest(&file)?;
@@ -147,10 +148,21 @@ async fn store(
             }
         }
         let wrote = !fresh.is_empty();
+        if !began && fresh.iter().any(is_large) {
+            // Half of a large file is worth taking up.
+            run.context.checkpoint(place.name.clone(), "0").await?;
+            began = true;
+        }
         put(run, place, package, members, &draft, fresh, Some(&mut *large)).await?;
         if wrote && last > done {
-            run.context.checkpoint(place.name.clone(), last.to_string()).await?;
+            if !(alone && is_last) {
+                run.context.checkpoint(place.name.clone(), last.to_string()).await?;
+                began = true;
+            }
             failpoint("storing.portion");
+        }
+        if is_last {
+            break;
         }
         after = last;
     }

@@ -349,7 +349,7 @@ async fn finish(
         false => "structure, paths, digests given",
     };
     let warnings = checked.problems.warnings;
-    let ingest = run.ingest.clone();
+    let ingest = run.to_save();
     let methods = algorithms.join(", ");
     let here = run.site.installation.clone();
     run.context.record(move |tx| {
@@ -361,11 +361,10 @@ async fn finish(
         if warnings > 0 {
             validation = validation.outcome("warning");
         }
-        event::keep(tx, id, &validation)?;
         let digests = Event::of(&here, id, EventType::MessageDigestCalculation, "", now)
             .detail(methods.clone());
-        event::keep(tx, id, &digests.note(counts.clone()))?;
-        verdicts.iter().try_for_each(|verdict| event::keep(tx, id, verdict))
+        event::keep(tx, id, &[validation, digests.note(counts.clone())])?;
+        event::keep(tx, id, &verdicts)
     });
     failpoint("validating.end");
     Ok(Outcome::success())
@@ -391,5 +390,5 @@ fn record_failure(tx: &mut db::Tx<'_>, here: &str, job: i64, text: &str) -> Resu
     let event = Event::of(here, job, EventType::Validation, "failure", tx.now())
         .outcome("failure")
         .note(first.to_string());
-    crate::registry::events::insert(tx, None, None, Some(job), &event)
+    crate::registry::events::insert(tx, None, None, Some(job), &[event])
 }

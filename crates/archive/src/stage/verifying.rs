@@ -39,8 +39,8 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let verified = try_join_all(names.iter().map(|name| async {
         let place = run.site.stores.get(name).await?;
         let draft = begin(&run, &place, Leftovers::Adopt).await?;
-        let files = verify(&run, &place, &package, &members, &draft).await?;
-        Ok::<_, Error>((place, draft, files))
+        let looked = verify(&run, &place, &package, &members, &draft).await?;
+        Ok::<_, Error>((place, draft, looked))
     }))
     .await?;
     failpoint("verifying.verified");
@@ -64,14 +64,22 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     Ok(Outcome::success())
 }
 
-/// Takes up every file of the version in one store and looks at its content; how many were new.
+/// What was looked at in one store.
+struct Looked {
+    /// How many files were new.
+    files: u64,
+    /// The last file, if there is no mark of that yet.
+    mark: Option<i64>,
+}
+
+/// Takes up every file of the version in one store and looks at its content.
 async fn verify(
     run: &Run<'_>,
     place: &Place,
     package: &crate::package::Package,
     members: &Arc<dyn Members>,
     draft: &Draft,
-) -> Result<u64> {
+) -> Result<Looked> {
     let failed = |e| store_error(&place.name, e);
     let marks = run.context.checkpoints().await?;
     let done = marks.get(&place.name).and_then(|m| m.parse::<i64>().ok()).unwrap_or(0);
@@ -80,7 +88,10 @@ async fn verify(
     let by_reading = !place.root.store().capabilities().digests;
     loop {
         let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
-        let Some(last) = page.last().map(|f| f.number) else { return Ok(new) };
+        let Some(last) = page.last().map(|f| f.number) else {
+            return Ok(Looked { files: new, mark: None });
+        };
+        let is_last = (page.len() as i64) < PAGE;
         let (mut small, mut taken, mut missing) = (Vec::new(), Vec::new(), Vec::new());
         for file in page {
             let sha512 = digest(&file)?;
@@ -118,6 +129,9 @@ async fn verify(
             ));
         }
         compare(run, place, members, taken, &mut one_by_one).await?;
+        if is_last {
+            return Ok(Looked { files: new, mark: (last > done).then_some(last) });
+        }
         if last > done {
             run.context.checkpoint(place.name.clone(), last.to_string()).await?;
             failpoint("verifying.portion");
@@ -270,37 +284,43 @@ fn hash(reader: &mut dyn Read, hasher: &mut Hasher) -> std::io::Result<()> {
     }
 }
 
-/// What happened so far becomes part of the version's record.
-async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, u64)]) -> Result<Vec<Event>> {
+/// What happened so far becomes part of the version's record; with it goes the mark that all was
+/// looked at, so that what fails from here on need not do it again.
+async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Result<Vec<Event>> {
     let id = run.id();
-    let stores: Vec<(String, u64)> =
-        verified.iter().map(|(place, _, files)| (place.name.clone(), *files)).collect();
+    let stores: Vec<(String, u64, Option<i64>)> = verified
+        .iter()
+        .map(|(place, _, looked)| (place.name.clone(), looked.files, looked.mark))
+        .collect();
     let name = run.item.name.clone();
     let here = run.site.installation.clone();
-    run.context
+    let context = run.context.clone();
+    let kept = run
+        .context
         .write(move |tx| {
             let now = tx.now();
-            for (index, (store, files)) in stores.iter().enumerate() {
+            let mut events = Vec::new();
+            for (index, (store, files, mark)) in stores.iter().enumerate() {
+                if let Some(mark) = mark {
+                    context.checkpoint_in(tx, store, &mark.to_string())?;
+                }
                 let note = format!("{files} files in store {store}");
                 let detail = "every new file compared by content digest";
                 let check = Event::of(&here, id, EventType::FixityCheck, store, now).detail(detail);
-                event::keep(tx, id, &check.note(note.clone()))?;
+                events.push(check.note(note.clone()));
                 if index > 0 {
-                    event::keep(
-                        tx,
-                        id,
-                        &Event::of(&here, id, EventType::Replication, store, now).note(note),
-                    )?;
+                    events
+                        .push(Event::of(&here, id, EventType::Replication, store, now).note(note));
                 }
             }
-            event::keep(
-                tx,
-                id,
-                &Event::of(&here, id, EventType::Ingestion, "", now).detail(name.clone()),
-            )
+            let ingestion = Event::of(&here, id, EventType::Ingestion, "", now);
+            events.push(ingestion.detail(name.clone()));
+            event::keep(tx, id, &events)?;
+            event::kept(tx, id)
         })
         .await?;
-    Ok(run.site.db.read(move |tx| event::kept(tx, id)).await?)
+    failpoint("verifying.portion");
+    Ok(kept)
 }
 
 /// When the version was ingested, as its event says.

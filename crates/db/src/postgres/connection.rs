@@ -30,6 +30,9 @@ const CLOCK_GOOD: Duration = Duration::from_secs(10);
 const SENT_MAX: usize = 64;
 const SENT_BYTES_MAX: usize = 1 << 20;
 
+const CLOCK: Statement = statement!("sql/clock");
+const MARK: Statement = statement!("sql/mark_commit");
+
 /// The server's clock in microseconds.
 const NOW: &str = "cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)";
 
@@ -99,9 +102,15 @@ impl PostgresConnection {
             self.send_raw(READING);
             return Ok(now);
         }
-        let begin = if read_only { READING } else { "BEGIN" };
-        let now = self.simple(&format!("{begin}; SELECT {NOW}"))?;
-        let now = now.and_then(|n| n.parse().ok()).ok_or_else(|| {
+        self.send_raw(if read_only { READING } else { "BEGIN" });
+        let (mut now, steps) = (None, self.step.take());
+        let asked = self.query(&CLOCK, &[], &mut |row| {
+            now = Some(row.get(0)?);
+            Ok(())
+        });
+        self.step = steps;
+        asked?;
+        let now = now.ok_or_else(|| {
             Error::Other(self.shown.clone(), "the server's clock could not be read".to_string())
         })?;
         self.clock = Some((now, Instant::now()));
@@ -125,16 +134,13 @@ impl PostgresConnection {
     /// given to other transactions after it.
     pub fn commit(&mut self, mark: Mark, wakes: Vec<i64>, last_try: bool) -> Attempt {
         self.pause_before("commit");
-        // One round trip for both, and for what was sent before: if the mark cannot be left, as in
-        // a transaction in which a statement failed, the server does not come to COMMIT.
-        let done = self.simple(&format!(
-            "INSERT INTO commit_marks (id, number, at) SELECT {}, {}, {NOW} \
-             WHERE pg_current_xact_id_if_assigned() IS NOT NULL \
-             ON CONFLICT (id) DO UPDATE SET number = excluded.number, at = excluded.at; COMMIT",
-            mark.id, mark.number
-        ));
+        // One round trip for both, and for what was sent before. If something failed, the server
+        // takes the COMMIT for a ROLLBACK, and the error is that of what was sent.
+        let step = self.step.take();
+        let done = self.send(&MARK, &[&mark.id, &mark.number]).and_then(|()| self.raw("COMMIT"));
+        self.step = step;
         match done {
-            Ok(_) => Attempt::Committed(wakes),
+            Ok(()) => Attempt::Committed(wakes),
             Err(Error::Collision(why)) => {
                 self.roll_back();
                 Attempt::Collided(why)

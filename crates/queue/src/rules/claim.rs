@@ -4,7 +4,7 @@
 use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::error::{Error, Result};
-use crate::job::{Amounts, Claimed, Lease};
+use crate::job::{Amounts, Claimed, Lease, Passed};
 use crate::rules::breaker::{self, Breakers};
 use crate::rules::budget::{self, Budgets, Fit};
 use crate::rules::history::{Event, Journal, Weight};
@@ -84,6 +84,8 @@ pub(crate) struct Candidate {
     payload: Option<Vec<u8>>,
     added_at: Option<Micros>,
     attempts: Option<i64>,
+    /// The token of the lease to be, where the engine gives it out with the row.
+    token: Option<i64>,
     probe: Option<String>,
 }
 
@@ -104,6 +106,7 @@ impl FromRow for Candidate {
             payload: row.get(11)?,
             added_at: row.get(12)?,
             attempts: row.get(13)?,
+            token: row.get(14)?,
             probe: None,
         })
     }
@@ -150,7 +153,7 @@ pub fn claim(
     request: Request<'_>,
 ) -> Result<Vec<Claimed>> {
     let (pipeline, stage) = catalog.stage(request.stage)?;
-    let Some(context) = enter(tx, now, pipeline, stage, request)? else {
+    let Some(context) = look_round(tx, now, pipeline, stage, request)? else {
         return Ok(Vec::new());
     };
     if context.due {
@@ -190,20 +193,25 @@ pub fn enter_lane(tx: &mut Tx<'_>, stage: i64) -> Result<bool> {
     Ok(tx.engine() == Engine::Sqlite || tx.one::<(bool,)>(&LANE, &db::params![stage])?.0)
 }
 
+/// I9: a pause or a hold waits for claims under way, and claims that follow see it.
+pub(crate) fn enter(tx: &mut Tx<'_>) -> Result<()> {
+    const ENTER: Statement = statement!("sql/enter_claims", per engine);
+    if tx.engine() == Engine::Postgres {
+        tx.send(&ENTER, &[])?;
+    }
+    Ok(())
+}
+
 /// What a worker whose lease is good finds at a stage; None if nothing is handed out there.
-pub(crate) fn enter(
+pub(crate) fn look_round(
     tx: &mut Tx<'_>,
     now: Micros,
     pipeline: &Pipeline,
     stage: &Stage,
     request: Request<'_>,
 ) -> Result<Option<Context>> {
-    const ENTER: Statement = statement!("sql/enter_claims", per engine);
     const CONTEXT: Statement = statement!("sql/claim_context", per engine);
-    if tx.engine() == Engine::Postgres {
-        // I9: a pause or a hold waits for claims under way, and claims that follow see it.
-        tx.send(&ENTER, &[])?;
-    }
+    enter(tx)?;
     let params = db::params![request.worker, stage.id, pipeline.id, now];
     let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(request.worker))?;
     if context.ended || context.lease_until < now {
@@ -363,7 +371,8 @@ impl Claiming<'_> {
         if good.is_empty() {
             return Ok(());
         }
-        let tokens = tx.next_range("tokens", good.len())?;
+        let tokens: Option<Vec<i64>> = good.iter().map(|candidate| candidate.token).collect();
+        let tokens = tokens.map_or_else(|| tx.next_ids("tokens", good.len()), Ok)?;
         let mut tried = one_per_lock(tx, &good)?;
         let at_once = self.request.start - self.started.min(self.request.start);
         let started: HashSet<usize> = tried.iter().copied().take(at_once).collect();
@@ -381,7 +390,9 @@ impl Claiming<'_> {
         let mut got = vec![false; good.len()];
         tried.into_iter().zip(hits).for_each(|(i, hit)| got[i] = hit);
         self.leave_waiting(tx, &good, &got)?;
-        self.mark_overtaken(tx, &good, &got)?;
+        if self.context.failures {
+            mark_overtaken(tx, got_of(&good, &got).map(|c| c.lock.as_str()))?;
+        }
         let mut lost = Vec::new();
         let mut given_back = BTreeSet::new();
         for (i, candidate) in good.into_iter().enumerate() {
@@ -404,17 +415,6 @@ impl Claiming<'_> {
         const LEAVE: Statement = statement!("sql/leave_waiting", per engine);
         let rows: Vec<[Value<'_>; 1]> = got_of(good, got).map(|c| [Value::Int(c.id)]).collect();
         tx.send_each(&LEAVE, &[], &rows)?;
-        Ok(())
-    }
-
-    /// Failed jobs of a lock that someone else has now begun to work on resume earlier if requeued.
-    fn mark_overtaken(&self, tx: &mut Tx<'_>, good: &[Candidate], got: &[bool]) -> Result<()> {
-        const OVERTAKE: Statement = statement!("sql/mark_overtaken", per engine);
-        if !self.context.failures {
-            return Ok(());
-        }
-        let rows: Vec<[Value<'_>; 1]> = got_of(good, got).map(|c| [Value::from(&c.lock)]).collect();
-        tx.send_each(&OVERTAKE, &[], &rows)?;
         Ok(())
     }
 
@@ -473,12 +473,24 @@ impl Taken {
             added_at,
             attempt: candidate.attempts.unwrap_or(0) + 1,
             started,
+            passed: Passed::default(),
         })
     }
 }
 
 fn got_of<'a>(good: &'a [Candidate], got: &'a [bool]) -> impl Iterator<Item = &'a Candidate> {
     good.iter().zip(got).filter(|(_, got)| **got).map(|(candidate, _)| candidate)
+}
+
+/// Failed jobs of a lock that someone else has now begun to work on resume earlier if requeued.
+pub(crate) fn mark_overtaken<'l>(
+    tx: &mut Tx<'_>,
+    locks: impl Iterator<Item = &'l str>,
+) -> Result<()> {
+    const OVERTAKE: Statement = statement!("sql/mark_overtaken", per engine);
+    let rows: Vec<[Value<'_>; 1]> = locks.map(|lock| [Value::Text(lock)]).collect();
+    tx.send_each(&OVERTAKE, &[], &rows)?;
+    Ok(())
 }
 
 /// When a stage may have something to claim without any news.

@@ -3,7 +3,7 @@
 
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
-use crate::job::{Amounts, Claimed, Lease};
+use crate::job::{Amounts, Claimed, Lease, Passed};
 use crate::rules::budget::Budgets;
 use crate::rules::claim::{self, Request};
 use crate::rules::counts::Counts;
@@ -184,7 +184,7 @@ pub fn take_over(
     const RESERVED: Statement = statement!("sql/job_reservations");
     const MOVE: Statement = statement!("sql/move_reservations");
     let (pipeline, stage) = catalog.stage(request.stage)?;
-    let Some(context) = claim::enter(tx, now, pipeline, stage, request)? else {
+    let Some(context) = claim::look_round(tx, now, pipeline, stage, request)? else {
         return Ok(Vec::new());
     };
     let mut budgets = Budgets::load(tx, request.worker, &context.capacity)?;
@@ -230,6 +230,7 @@ pub fn take_over(
                 added_at,
                 attempt: attempts + 1,
                 started: true,
+                passed: Passed::default(),
             });
         }
     }

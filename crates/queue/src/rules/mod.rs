@@ -11,6 +11,7 @@ pub mod ending;
 pub mod history;
 pub mod lease;
 pub mod line;
+pub mod moving;
 pub mod people;
 pub mod pipelines;
 pub mod prune;

@@ -4,7 +4,7 @@
 use crate::catalog::{Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::error::{Error, Result};
-use crate::job::{Handover, JobError, Lease};
+use crate::job::{JobError, Lease};
 use crate::rules::add;
 use crate::rules::breaker;
 use crate::rules::ending::{self, Ending, Verdict};
@@ -12,6 +12,7 @@ use crate::rules::history::{Event, Weight};
 use crate::rules::line::{self, Hopeful};
 use crate::rules::settle::Work;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use std::collections::HashMap;
 
 /// What `started` and `jobs` say of a run.
 #[derive(Debug, Clone)]
@@ -28,31 +29,68 @@ pub struct Run {
     pub workspace: Option<String>,
     pub needs: Option<String>,
     pub batch: Option<i64>,
+    pub payload: Option<Vec<u8>>,
+    pub added_at: Micros,
+    /// How often the stage after this one has been tried since the last requeue.
+    pub attempts_next: i64,
+    /// The token of the lease that may follow, where the engine gives it out with the row.
+    pub token_next: Option<i64>,
 }
 
 impl FromRow for Run {
     fn from_row(row: &Row<'_>) -> db::Result<Run> {
-        let (by, why): (Option<String>, Option<String>) = (row.get(2)?, row.get(3)?);
+        let (by, why): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
         Ok(Run {
-            stage: row.get(0)?,
-            started: row.get(1)?,
+            stage: row.get(1)?,
+            started: row.get(2)?,
             cancel: by.map(|by| (by, why.unwrap_or_default())),
-            probe: row.get(4)?,
-            subject: row.get(5)?,
-            priority: row.get(6)?,
-            collection: row.get(7)?,
-            targets: row.get(8)?,
-            workspace: row.get(9)?,
-            needs: row.get(10)?,
-            batch: row.get(11)?,
+            probe: row.get(5)?,
+            subject: row.get(6)?,
+            priority: row.get(7)?,
+            collection: row.get(8)?,
+            targets: row.get(9)?,
+            workspace: row.get(10)?,
+            needs: row.get(11)?,
+            batch: row.get(12)?,
+            payload: row.get(13)?,
+            added_at: row.get(14)?,
+            attempts_next: row.get::<Option<i64>>(15)?.unwrap_or(0),
+            token_next: row.get(16)?,
         })
     }
 }
 
+/// A run and its token.
+struct Found(i64, Run);
+
+impl FromRow for Found {
+    fn from_row(row: &Row<'_>) -> db::Result<Found> {
+        Ok(Found(row.get(0)?, Run::from_row(row)?))
+    }
+}
+
+/// The runs of leases that are still good, by token, each lease with the stage that may follow;
+/// locked until the transaction ends.
+pub(crate) fn find_all<'l>(
+    tx: &mut Tx<'_>,
+    worker: i64,
+    leases: impl Iterator<Item = (&'l Lease, Option<i64>)>,
+) -> Result<HashMap<i64, Run>> {
+    const FIND: Statement = statement!("sql/find_runs", per engine);
+    let mut rows: Vec<(&Lease, Option<i64>)> = leases.collect();
+    // One order for everyone, so that no two of them deadlock.
+    rows.sort_unstable_by(|a, b| a.0.lock.cmp(&b.0.lock));
+    let rows: Vec<[db::Value<'_>; 4]> = rows
+        .iter()
+        .map(|(lease, next)| db::params![&lease.lock, lease.job, lease.token, *next])
+        .collect();
+    let found = tx.each::<Found, 4>(&FIND, &db::params![worker], &rows)?;
+    Ok(found.into_iter().map(|Found(token, run)| (token, run)).collect())
+}
+
 /// The run of a lease, if the lease is still good; locked until the transaction ends.
 pub fn find(tx: &mut Tx<'_>, worker: i64, lease: &Lease) -> Result<Option<Run>> {
-    const FIND: Statement = statement!("sql/find_run", per engine);
-    Ok(tx.first(&FIND, &db::params![&lease.lock, lease.job, lease.token, worker])?)
+    Ok(find_all(tx, worker, std::iter::once((lease, None)))?.remove(&lease.token))
 }
 
 /// Starts claimed jobs: those whose lease is no longer good are not in the answer.
@@ -105,10 +143,23 @@ pub fn checkpoint(
     key: &str,
     value: &str,
 ) -> Result<bool> {
-    const MARK: Statement = statement!("sql/set_checkpoint");
     let Some(run) = find(tx, worker, lease)? else { return Ok(false) };
-    tx.send(&MARK, &db::params![lease.job, run.stage, key, value, now])?;
+    mark(tx, now, lease.job, run.stage, key, value)?;
     Ok(true)
+}
+
+/// The mark itself, for who knows that the lease is good.
+pub(crate) fn mark(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    job: i64,
+    stage: i64,
+    key: &str,
+    value: &str,
+) -> Result<()> {
+    const MARK: Statement = statement!("sql/set_checkpoint");
+    tx.send(&MARK, &db::params![job, stage, key, value, now])?;
+    Ok(())
 }
 
 /// The marks an earlier run of the stage left.
@@ -217,7 +268,7 @@ pub(crate) fn back_to_queue(
     back: &Return<'_>,
 ) -> Result<Status> {
     const NEWER: Statement = statement!("sql/waiting_of_key");
-    const FREE: Statement = statement!("sql/free_run");
+    const FREE: Statement = statement!("sql/free_runs", per engine);
     if let Some((who, why)) = &run.cancel {
         return cancel(tx, work, pipeline, lease, run, who, why);
     }
@@ -230,7 +281,7 @@ pub(crate) fn back_to_queue(
             (work.who.clone(), format!("superseded by job {newer}, which was added meanwhile"));
         return cancel(tx, work, pipeline, lease, run, &who, &why);
     }
-    tx.send(&FREE, &db::params![&lease.lock, lease.job, stage.id])?;
+    tx.send_each(&FREE, &[], &[db::params![&lease.lock, lease.job, stage.id]])?;
     let mut targets = run.targets.clone();
     if let Some(target) = back.error.and_then(|e| e.target.clone())
         && !targets.as_deref().unwrap_or_default().lines().any(|t| t == target)
@@ -321,46 +372,6 @@ fn insert_begun(
             now
         ],
     )?;
-    Ok(())
-}
-
-/// On to the next stage: same job, same lock.
-pub(crate) fn move_on(
-    tx: &mut Tx<'_>,
-    work: &mut Work<'_>,
-    pipeline: &Pipeline,
-    stage: &Stage,
-    next: &Stage,
-    lease: &Lease,
-    handover: &Handover,
-) -> Result<()> {
-    const FREE: Statement = statement!("sql/free_run");
-    const HANDOVER: Statement = statement!("sql/hand_over");
-    const MOVE: Statement = statement!("sql/insert_moved");
-    tx.send(&FREE, &db::params![&lease.lock, lease.job, next.id])?;
-    let needs = handover.needs.as_ref().map(|needs| serde_json::json!(needs).to_string());
-    let targets = handover.targets.as_ref().map(|t| t.join("\n"));
-    if handover.priority.is_some()
-        || targets.is_some()
-        || needs.is_some()
-        || handover.workspace.is_some()
-    {
-        let priority = handover.priority.map(|p| p.clamp(0, 99));
-        tx.send(
-            &HANDOVER,
-            &db::params![lease.job, priority, &targets, &handover.workspace, &needs],
-        )?;
-    }
-    tx.send(&MOVE, &db::params![lease.job, next.id, work.now])?;
-    let event = Event::new(lease.job, work.now, &work.who, "moved")
-        .from(stage.id, Status::Running)
-        .to(next.id, Status::Queued);
-    work.journal.note(
-        pipeline,
-        Weight::Step,
-        event.token(lease.token).because(handover.note.clone()),
-    );
-    tx.wake(next.id);
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use crate::rules::counts::Counts;
 use crate::rules::ending::{self, Verdict};
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line;
+use crate::rules::moving::{Moving, Places};
 use crate::rules::running::{self, Return, Run};
 use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -58,15 +59,15 @@ impl<'c> Work<'c> {
 
     /// Writes what was gathered. Locks are freed by now; only then is the next in line let through.
     pub fn end(self, tx: &mut Tx<'_>, worker: i64) -> Result<()> {
-        const MINUTE: Statement = statement!("sql/count_minute");
+        const MINUTES: Statement = statement!("sql/count_minutes", per engine);
         self.journal.write(tx)?;
         self.counts.write(tx, self.now)?;
-        for (stage, (succeeded, errors)) in self.minutes {
-            tx.send(
-                &MINUTE,
-                &db::params![stage, self.now / 60_000_000, worker, succeeded, errors],
-            )?;
-        }
+        let minutes: Vec<[Value<'_>; 3]> = self
+            .minutes
+            .iter()
+            .map(|(stage, (succeeded, errors))| db::params![*stage, *succeeded, *errors])
+            .collect();
+        tx.send_each(&MINUTES, &db::params![self.now / 60_000_000, worker], &minutes)?;
         line::promote(tx, self.now, &self.freed)
     }
 }
@@ -80,15 +81,40 @@ pub fn settle(
     who: &str,
     items: &[Settlement],
 ) -> Result<Vec<Settled>> {
-    Counts::lock(tx, items.iter().filter_map(|item| item.lease.batch))?;
+    settle_and_carry(tx, now, catalog, worker, who, items, &Places::new())
+}
+
+/// As [`settle`] for a worker that has places free in the stages that follow: jobs that may take one
+/// come back claimed and started.
+pub fn settle_and_carry<'i>(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &'i Catalog,
+    worker: i64,
+    who: &str,
+    items: &'i [Settlement],
+    places: &Places,
+) -> Result<Vec<Settled>> {
+    let mut moving = Moving::begin(tx, now, worker, places)?;
+    // What moves on changes no count; one that turns out to be cancelled is rare enough to wait.
+    let ending = items.iter().filter(|item| item.next_stage(catalog).is_none());
+    Counts::lock(tx, ending.filter_map(|item| item.lease.batch))?;
     let mut work = Work::begin(tx, now, catalog, who)?;
     let mut answers: Vec<Option<Settled>> = vec![None; items.len()];
     settle_plain(tx, &mut work, worker, items, &mut answers)?;
-    for (item, answer) in items.iter().zip(&mut answers) {
-        if answer.is_none() {
-            *answer = Some(settle_one(tx, &mut work, worker, item)?);
-        }
+    let rest = || items.iter().enumerate().filter(|(index, _)| answers[*index].is_none());
+    let leases = rest().map(|(_, item)| (&item.lease, item.next_stage(catalog)));
+    let mut runs = running::find_all(tx, worker, leases)?;
+    // Taken out: a lease ends once, however often it is in the call.
+    let found = |(index, item): (usize, &'i Settlement)| {
+        Some((index, item, runs.remove(&item.lease.token)?))
+    };
+    let found: Vec<(usize, &Settlement, Run)> = rest().filter_map(found).collect();
+    let outcomes = record_all(tx, &found)?;
+    for ((index, item, run), outcome) in found.into_iter().zip(outcomes) {
+        answers[index] = settle_one(tx, &mut work, &mut moving, (index, item, run), &outcome)?;
     }
+    moving.end(tx, &mut work, &mut answers)?;
     work.end(tx, worker)?;
     Ok(answers.into_iter().map(|a| a.unwrap_or(Settled::Stale)).collect())
 }
@@ -182,28 +208,38 @@ fn resolve(tx: &mut Tx<'_>, work: &mut Work<'_>, jobs: &[(i64, i64)]) -> Result<
     )
 }
 
-fn settle_one(
+/// What the outcome makes of the job; None for one that moves on, which is written with the others.
+fn settle_one<'w>(
     tx: &mut Tx<'_>,
-    work: &mut Work<'_>,
-    worker: i64,
-    item: &Settlement,
-) -> Result<Settled> {
-    let Some(run) = running::find(tx, worker, &item.lease)? else {
-        return Ok(Settled::Stale);
-    };
+    work: &mut Work<'w>,
+    moving: &mut Moving<'w>,
+    (index, item, run): (usize, &'w Settlement, Run),
+    outcome: &Outcome,
+) -> Result<Option<Settled>> {
     let catalog = work.catalog;
     let (pipeline, stage) = catalog.stage(run.stage)?;
     if work.reservations {
         budget::release(tx, work.now, std::iter::once(item.lease.job))?;
     }
-    let outcome = recorded(tx, item)?;
-    let status = match &outcome {
-        Outcome::Success(handover) => {
-            succeed(tx, work, pipeline, stage, &item.lease, &run, handover)?
-        }
-        Outcome::Skip(why) => {
-            let handover = Handover { note: Some(why.clone()), ..Handover::default() };
-            succeed(tx, work, pipeline, stage, &item.lease, &run, &handover)?
+    let status = match outcome {
+        Outcome::Success(_) | Outcome::Skip(_) => {
+            let handover = match outcome {
+                Outcome::Success(handover) => handover.clone(),
+                Outcome::Skip(why) => Handover { note: Some(why.clone()), ..Handover::default() },
+                _ => Handover::default(),
+            };
+            work.minutes.entry(stage.id).or_default().0 += 1;
+            breaker::succeeded(tx, work, item.lease.job, run.probe.as_deref())?;
+            match (pipeline.after(stage), &run.cancel) {
+                (None, _) => succeed(tx, work, pipeline, stage, &item.lease, handover.note)?,
+                (Some(_), Some((who, why))) => {
+                    running::cancel(tx, work, pipeline, &item.lease, &run, who, why)?
+                }
+                (Some(next), None) => {
+                    moving.add((index, item, run), pipeline, next, handover);
+                    return Ok(None);
+                }
+            }
         }
         Outcome::Wait { due, why } => {
             breaker::probe_over(tx, work, &run, None)?;
@@ -245,7 +281,20 @@ fn settle_one(
             running::cancel(tx, work, pipeline, &item.lease, &run, &who, &why)?
         }
     };
-    Ok(Settled::Now(status))
+    Ok(Some(Settled::Now(status)))
+}
+
+/// Writes what the runs recorded: together, as it nearly always goes well; else each by itself.
+fn record_all(tx: &mut Tx<'_>, found: &[(usize, &Settlement, Run)]) -> Result<Vec<Outcome>> {
+    let records = || found.iter().filter_map(|(_, item, _)| item.records.as_ref());
+    if records().count() > 1 {
+        match tx.savepoint(|tx| records().try_for_each(|write| write(tx))) {
+            Ok(()) => return Ok(found.iter().map(|(_, item, _)| item.outcome.clone()).collect()),
+            Err(error) if is_of_the_transaction(tx, &error) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    found.iter().map(|(_, item, _)| recorded(tx, item)).collect()
 }
 
 /// Writes what the run recorded. A record that cannot be written makes the outcome an error; the
@@ -274,40 +323,25 @@ fn is_of_the_transaction(tx: &Tx<'_>, error: &Error) -> bool {
     }
 }
 
+/// At the end of its pipeline.
 fn succeed(
     tx: &mut Tx<'_>,
     work: &mut Work<'_>,
     pipeline: &Pipeline,
     stage: &Stage,
     lease: &Lease,
-    run: &Run,
-    handover: &Handover,
+    note: Option<String>,
 ) -> Result<Status> {
-    work.minutes.entry(stage.id).or_default().0 += 1;
-    breaker::succeeded(tx, work, lease.job, run.probe.as_deref())?;
-    match (pipeline.after(stage), &run.cancel) {
-        (None, _) => {
-            running::release(tx, work, lease)?;
-            let ended = [(lease.job, stage.id, handover.note.clone())];
-            ending::end_rows(tx, work.now, &work.who, Status::Succeeded, &ended)?;
-            let event = Event::new(lease.job, work.now, &work.who, "succeeded")
-                .from(stage.id, Status::Running)
-                .to(stage.id, Status::Succeeded);
-            work.journal.note(
-                pipeline,
-                Weight::Step,
-                event.token(lease.token).because(handover.note.clone()),
-            );
-            work.counts.moved(lease.batch, Some(Status::Running), Status::Succeeded);
-            resolve(tx, work, &[(lease.job, pipeline.id)])?;
-            Ok(Status::Succeeded)
-        }
-        (Some(_), Some((who, why))) => running::cancel(tx, work, pipeline, lease, run, who, why),
-        (Some(next), None) => {
-            running::move_on(tx, work, pipeline, stage, next, lease, handover)?;
-            Ok(Status::Queued)
-        }
-    }
+    running::release(tx, work, lease)?;
+    let ended = [(lease.job, stage.id, note.clone())];
+    ending::end_rows(tx, work.now, &work.who, Status::Succeeded, &ended)?;
+    let event = Event::new(lease.job, work.now, &work.who, "succeeded")
+        .from(stage.id, Status::Running)
+        .to(stage.id, Status::Succeeded);
+    work.journal.note(pipeline, Weight::Step, event.token(lease.token).because(note));
+    work.counts.moved(lease.batch, Some(Status::Running), Status::Succeeded);
+    resolve(tx, work, &[(lease.job, pipeline.id)])?;
+    Ok(Status::Succeeded)
 }
 
 fn transient(

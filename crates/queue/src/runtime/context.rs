@@ -1,7 +1,7 @@
 //! What a run can say and hear while it works.
 
 use crate::error::{Error, Result};
-use crate::job::{JobError, Lease, Records};
+use crate::job::{JobError, Lease, Passed, Records};
 use crate::rules::running;
 use crate::runtime::Shared;
 use db::{Lane, Tx};
@@ -34,7 +34,8 @@ pub struct Context {
     stage: i64,
     stop: watch::Receiver<Stop>,
     records: Arc<Mutex<Vec<Records>>>,
-    said: Arc<Mutex<Option<Instant>>>,
+    passed: Arc<Mutex<Passed>>,
+    said: Arc<Mutex<Instant>>,
 }
 
 impl Context {
@@ -44,7 +45,9 @@ impl Context {
         stage: i64,
         stop: watch::Receiver<Stop>,
     ) -> Context {
-        Context { shared, lease, stage, stop, records: Arc::default(), said: Arc::default() }
+        let said = Arc::new(Mutex::new(Instant::now()));
+        let (records, passed) = (Arc::default(), Arc::default());
+        Context { shared, lease, stage, stop, records, passed, said }
     }
 
     pub fn db(&self) -> &db::Db {
@@ -84,38 +87,44 @@ impl Context {
         }
     }
 
-    /// Says how far the run has come. Cheap: written at most once a second.
+    /// Says how far the run has come. Cheap: written at most once a second, and by no run that is
+    /// shorter than that.
     pub async fn progress(&self, text: impl Into<String>) -> Result<()> {
         let text = text.into();
         {
             let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-            if said.is_some_and(|at| at.elapsed() < PROGRESS_EVERY) {
+            if said.elapsed() < PROGRESS_EVERY {
                 return Ok(());
             }
-            *said = Some(Instant::now());
+            *said = Instant::now();
         }
         let (worker, lease) = (self.shared.worker, self.lease.clone());
-        self.fenced(move |tx| running::progress(tx, worker, &lease, &text)).await
+        self.fenced(move |tx| Ok(running::progress(tx, worker, &lease, &text)?.then_some(()))).await
     }
 
     /// Keeps a durable mark of what is done, so that a later run of the stage need not do it again.
     /// An error says that the run should stop: its lease is gone.
     pub async fn checkpoint(&self, key: impl Into<String>, value: impl Into<String>) -> Result<()> {
-        let (key, value) = (key.into(), value.into());
-        let (worker, lease) = (self.shared.worker, self.lease.clone());
-        self.fenced(move |tx| running::checkpoint(tx, tx.now(), worker, &lease, &key, &value)).await
+        let (this, key, value) = (self.clone(), key.into(), value.into());
+        self.write(move |tx| this.checkpoint_in(tx, &key, &value)).await
+    }
+
+    /// As [`Context::checkpoint`], together with what else is written.
+    pub fn checkpoint_in(&self, tx: &mut Tx<'_>, key: &str, value: &str) -> Result<()> {
+        let now = tx.now();
+        running::mark(tx, now, self.lease.job, self.stage, key, value)
     }
 
     /// Writes what the run has found out so far, if the job is still its own (I4). An error says
     /// that the run should stop.
-    pub async fn write(
+    pub async fn write<T: Send + 'static>(
         &self,
-        work: impl Fn(&mut Tx<'_>) -> Result<()> + Send + 'static,
-    ) -> Result<()> {
+        work: impl Fn(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (worker, lease) = (self.shared.worker, self.lease.clone());
         self.fenced(move |tx| match running::find(tx, worker, &lease)? {
-            Some(_) => work(tx).map(|()| true),
-            None => Ok(false),
+            Some(_) => work(tx).map(Some),
+            None => Ok(None),
         })
         .await
     }
@@ -133,7 +142,9 @@ impl Context {
             (self.shared.worker, self.shared.who.clone(), self.lease.clone());
         let catalog = self.shared.catalog.borrow().clone();
         self.fenced(move |tx| {
-            running::error_seen(tx, tx.now(), &catalog, worker, &who, &lease, &error)
+            let now = tx.now();
+            let seen = running::error_seen(tx, now, &catalog, worker, &who, &lease, &error)?;
+            Ok(seen.then_some(()))
         })
         .await
     }
@@ -141,6 +152,16 @@ impl Context {
     /// Has `work` written in the same transaction as the run's outcome.
     pub fn record(&self, work: impl Fn(&mut Tx<'_>) -> Result<()> + Send + Sync + 'static) {
         self.records.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(work));
+    }
+
+    /// Passes on what the run knows to the run of the next stage, should that follow at once here.
+    /// It must be what the next run would find in the database: what is recorded, and no more.
+    pub fn pass_on(&self, known: Passed) {
+        *self.passed.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+
+    pub(crate) fn take_passed(&self) -> Passed {
+        std::mem::take(&mut self.passed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Everything recorded so far, as one.
@@ -152,14 +173,13 @@ impl Context {
         }
     }
 
-    async fn fenced(
+    /// None says that the lease is gone.
+    async fn fenced<T: Send + 'static>(
         &self,
-        work: impl Fn(&mut Tx<'_>) -> Result<bool> + Send + 'static,
-    ) -> Result<()> {
-        match self.shared.db.write_in(Lane::Urgent, work).await? {
-            true => Ok(()),
-            false => Err(Error::LeaseLost(self.shared.worker)),
-        }
+        work: impl Fn(&mut Tx<'_>) -> Result<Option<T>> + Send + 'static,
+    ) -> Result<T> {
+        let done = self.shared.db.write_in(Lane::Urgent, work).await?;
+        done.ok_or(Error::LeaseLost(self.shared.worker))
     }
 }
 

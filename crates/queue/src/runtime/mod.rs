@@ -5,6 +5,7 @@ mod context;
 mod housekeeping;
 mod label;
 mod lease;
+mod places;
 mod settler;
 mod stage;
 
@@ -115,6 +116,7 @@ pub(crate) struct Shared {
     pub fence: lease::Fence,
     pub settlements: mpsc::Sender<crate::job::Settlement>,
     pub running: context::Running,
+    pub places: Arc<places::Places>,
     pub counters: settler::Counters,
     pub idle: Idle,
 }
@@ -219,6 +221,7 @@ impl Worker {
             fence: lease::Fence::new(began + self.settings.lease),
             settlements,
             running: context::Running::default(),
+            places: Arc::default(),
             counters: settler::Counters::default(),
             idle: Idle::new(stages.iter().map(|(stage, _)| *stage).collect()),
         });
@@ -238,6 +241,7 @@ impl Worker {
             who: shared.who.clone(),
             catalog: shared.catalog.clone(),
             fence: shared.fence.clone(),
+            places: shared.places.clone(),
             counters: shared.counters.clone(),
         };
         let settler = tokio::spawn(settler::run(settler, finished));

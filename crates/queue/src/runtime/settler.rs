@@ -3,9 +3,11 @@
 
 use crate::catalog::Catalog;
 use crate::error::Error;
-use crate::job::{Outcome, Settled, Settlement};
-use crate::rules::settle::settle;
+use crate::job::{Claimed, Outcome, Settled, Settlement};
+use crate::rules::moving::Places;
+use crate::rules::settle::settle_and_carry;
 use crate::runtime::lease::Fence;
+use crate::runtime::places;
 use db::{Db, Lane};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,41 +59,69 @@ pub(crate) struct Settler {
     pub who: String,
     pub catalog: watch::Receiver<Catalog>,
     pub fence: Fence,
+    pub places: Arc<places::Places>,
     pub counters: Counters,
 }
 
 /// Settles until every sender is gone.
 pub(crate) async fn run(settler: Settler, mut finished: mpsc::Receiver<Settlement>) {
-    let Settler { db, worker, who, catalog, fence, counters } = settler;
     let mut waiting = Vec::with_capacity(TOGETHER_MAX);
-    while finished.recv_many(&mut waiting, TOGETHER_MAX).await > 0 {
+    while !waiting.is_empty() || finished.recv_many(&mut waiting, TOGETHER_MAX).await > 0 {
         let items: Arc<[Settlement]> = waiting.drain(..).collect();
+        // What was carried on to a stage that has stopped meanwhile was never begun.
+        let left = settler.settle(items).await;
+        waiting.extend(left.into_iter().map(|job| Settlement::new(job.lease, Outcome::GivenBack)));
+    }
+}
+
+impl Settler {
+    /// Settles until the database has taken it; jobs that nobody here runs any more come back.
+    async fn settle(&self, items: Arc<[Settlement]>) -> Vec<Claimed> {
         let mut pause = Duration::from_millis(50);
         loop {
-            let (mine, who, catalog) = (items.clone(), who.clone(), catalog.borrow().clone());
-            let settled: Result<Vec<Settled>, Error> = db
+            let catalog = self.catalog.borrow().clone();
+            let lent = self.places.lend(items.iter().filter_map(|item| item.next_stage(&catalog)));
+            let (mine, who, worker, places) =
+                (items.clone(), self.who.clone(), self.worker, lent.clone());
+            let settled: Result<Vec<Settled>, Error> = self
+                .db
                 .write_in(Lane::Urgent, move |tx| {
-                    settle(tx, tx.now(), &catalog, worker, &who, &mine)
+                    settle_and_carry(tx, tx.now(), &catalog, worker, &who, &mine, &places)
                 })
                 .await;
-            match settled {
+            let error = match settled {
                 Ok(answers) => {
-                    report(&items, &answers, &counters);
-                    break;
+                    report(&items, &answers, &self.counters);
+                    return self.pass_on(answers, lent);
                 }
-                Err(error) if fence.is_lost() => {
-                    tracing::warn!(worker, %error, count = items.len(), "outcomes were dropped: the lease is gone, and the jobs run again");
-                    break;
-                }
-                Err(error) => {
-                    // Nothing was done; the runs are over, so their outcomes wait here until the
-                    // database takes them or others take the jobs.
-                    tracing::warn!(worker, %error, count = items.len(), "outcomes could not be settled; trying again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_secs(2));
-                }
+                Err(error) => error,
+            };
+            self.places.unlend(lent);
+            if self.fence.is_lost() {
+                tracing::warn!(worker, %error, count = items.len(), "outcomes were dropped: the lease is gone, and the jobs run again");
+                return Vec::new();
+            }
+            // Nothing was done; the runs are over, so their outcomes wait here until the database
+            // takes them or others take the jobs.
+            tracing::warn!(worker, %error, count = items.len(), "outcomes could not be settled; trying again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(2));
+        }
+    }
+
+    /// Hands jobs that were carried on to their next stages.
+    fn pass_on(&self, answers: Vec<Settled>, mut lent: Places) -> Vec<Claimed> {
+        let mut left = Vec::new();
+        for answer in answers {
+            let Settled::Carried(job) = answer else { continue };
+            let stage = job.stage;
+            match self.places.deliver(*job) {
+                None => _ = lent.entry(stage).and_modify(|count| *count -= 1),
+                job => left.extend(job),
             }
         }
+        self.places.unlend(lent);
+        left
     }
 }
 
@@ -102,7 +132,7 @@ fn report(finished: &[Settlement], answers: &[Settled], counters: &Counters) {
             Settled::Stale => {
                 tracing::warn!(job, token, "a stale outcome was refused: the job is someone else's")
             }
-            Settled::Now(_) => counters.count(&one.outcome),
+            Settled::Now(_) | Settled::Carried(_) => counters.count(&one.outcome),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One stage in one process: claims ahead, starts what slots are free for, and gives back what it
+//! One stage in one process: claims ahead, starts what there are places for, and gives back what it
 //! did not get to.
 
 use crate::catalog::Stage;
@@ -9,6 +9,7 @@ use crate::rules::lease::take_over;
 use crate::rules::running::start;
 use crate::runtime::context::{Context, Stop};
 use crate::runtime::label::Label;
+use crate::runtime::places::News;
 use crate::runtime::{Shared, Work};
 use db::{Lane, Micros};
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{JoinError, JoinSet};
 
 /// Without any news, work is looked for this often.
@@ -73,6 +75,8 @@ struct Loop {
     stage: i64,
     handler: Arc<dyn Handler>,
     buffer: VecDeque<Claimed>,
+    /// Jobs that were carried on from the stage before, each with its place.
+    carried: UnboundedReceiver<News>,
     runs: JoinSet<(i64, Duration)>,
     /// How long runs take, smoothed.
     mean: Option<Duration>,
@@ -92,11 +96,13 @@ struct Loop {
 
 /// Works on a stage until told to stop, or until nothing is left if the settings say so.
 pub(crate) async fn run(shared: Arc<Shared>, stage: i64, handler: Arc<dyn Handler>) -> Result<()> {
+    let carried = shared.places.begin(stage);
     let mut this = Loop {
         shared,
         stage,
         handler,
         buffer: VecDeque::new(),
+        carried,
         runs: JoinSet::new(),
         mean: None,
         began: 0,
@@ -130,21 +136,28 @@ impl Loop {
                 return Ok(());
             }
             let stage = self.settings()?;
+            self.set_places(&stage);
             self.start_buffered(&stage).await?;
             let want = self.room(&stage);
             if want > 0 && self.may_claim() && Instant::now() >= self.look_at {
                 if self.shared.fence.is_good() {
                     news.borrow_and_update();
                     // A task of its own: runs go on meanwhile, and its jobs are never dropped.
+                    self.asked += want;
+                    self.set_places(&stage);
                     let claim = self.claim(&stage, want);
                     self.claims.spawn(async move { (want, claim.await) });
-                    self.asked += want;
                     continue;
                 }
                 self.look_at = Instant::now() + POLL / 10;
             }
             let idle = want > 0 && self.may_claim();
             tokio::select! {
+                Some(news) = self.carried.recv() => {
+                    if let Some(job) = news {
+                        self.spawn(&stage, job);
+                    }
+                }
                 Some(ended) = self.runs.join_next() => self.ended(ended),
                 Some(answer) = self.claims.join_next() => {
                     let (want, found) = answer.map_err(|e| Error::Refused(format!("a claim ended: {e}")))?;
@@ -162,6 +175,18 @@ impl Loop {
                 self.ended(ended);
             }
         }
+    }
+
+    /// Says how many runs there may be, and whether jobs may be carried on to here: not while any
+    /// are claimed or being claimed, who go first.
+    fn set_places(&self, stage: &Stage) {
+        let limit = usize::try_from(stage.settings.workers).unwrap_or(0);
+        let open = self.buffer.is_empty()
+            && self.asked == 0
+            && !self.plenty
+            && self.shared.settings.runs_max.is_none()
+            && self.shared.fence.is_good();
+        self.shared.places.set(self.stage, limit, open);
     }
 
     /// Takes a claim's answer in; true if the loop is at its end.
@@ -219,7 +244,7 @@ impl Loop {
         if workers == 0 {
             return 0;
         }
-        let held = self.runs.len() + self.buffer.len() + self.asked;
+        let held = self.shared.places.taken(self.stage) + self.buffer.len() + self.asked;
         let room = (workers + buffer).saturating_sub(held).min(CLAIM_MAX);
         let room = match self.shared.settings.runs_max {
             Some(most) => room
@@ -252,7 +277,7 @@ impl Loop {
         want: usize,
     ) -> impl Future<Output = Result<Claim>> + Send + use<> {
         let workers = usize::try_from(stage.settings.workers).unwrap_or(0);
-        let free = workers.saturating_sub(self.runs.len());
+        let free = workers.saturating_sub(self.shared.places.taken(self.stage));
         let ahead = u32::try_from((want + self.buffer.len()) / workers.max(1)).unwrap_or(u32::MAX);
         let quick = self.mean.is_some_and(|mean| mean.saturating_mul(ahead) < QUICK_BUFFER);
         let start = if quick { want } else { free.min(want) };
@@ -276,7 +301,8 @@ impl Loop {
     /// Nothing is ready: takes what lies in the buffers of others.
     async fn steal(&mut self, stage: &Stage) -> Result<()> {
         let workers = usize::try_from(stage.settings.workers).unwrap_or(0);
-        let free = workers.saturating_sub(self.runs.len() + self.buffer.len());
+        let taken = self.shared.places.taken(self.stage);
+        let free = workers.saturating_sub(taken + self.buffer.len());
         if free == 0 || self.shared.settings.runs_max.is_some() {
             return Ok(());
         }
@@ -302,18 +328,24 @@ impl Loop {
         self.buffer.extend(jobs);
     }
 
-    /// Fills free slots from the buffer; jobs that were only claimed are started first.
+    /// Fills free places from the buffer; jobs that were only claimed are started first.
     async fn start_buffered(&mut self, stage: &Stage) -> Result<()> {
-        let workers = usize::try_from(stage.settings.workers).unwrap_or(0);
-        while self.runs.len() < workers && !self.buffer.is_empty() && self.shared.fence.is_good() {
+        let places = self.shared.places.clone();
+        while !self.buffer.is_empty() && self.shared.fence.is_good() {
             if self.buffer.front().is_some_and(|job| job.started) {
+                if places.take(self.stage, 1) == 0 {
+                    return Ok(());
+                }
                 if let Some(job) = self.buffer.pop_front() {
                     self.spawn(stage, job);
                 }
                 continue;
             }
-            let free = workers - self.runs.len();
-            let batch: Vec<Claimed> = self.buffer.drain(..free.min(self.buffer.len())).collect();
+            let free = places.take(self.stage, self.buffer.len());
+            if free == 0 {
+                return Ok(());
+            }
+            let batch: Vec<Claimed> = self.buffer.drain(..free).collect();
             let leases: Vec<Lease> = batch.iter().map(|job| job.lease.clone()).collect();
             let worker = self.shared.worker;
             let started = self
@@ -323,24 +355,29 @@ impl Loop {
                 .await;
             let started = match started {
                 Ok(started) => started,
-                Err(error) if error.is_transient() => {
+                Err(error) => {
+                    places.give_back(self.stage, free);
                     batch.into_iter().rev().for_each(|job| self.buffer.push_front(job));
+                    if !error.is_transient() {
+                        return Err(error);
+                    }
                     tracing::warn!(stage = stage.name, %error, "claimed jobs could not be started; trying again");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     return Ok(());
                 }
-                Err(error) => return Err(error),
             };
             for job in batch {
                 // Those not in the answer were taken over by others meanwhile.
-                if started.contains(&job.lease.job) {
-                    self.spawn(stage, job);
+                match started.contains(&job.lease.job) {
+                    true => self.spawn(stage, job),
+                    false => places.give_back(self.stage, 1),
                 }
             }
         }
         Ok(())
     }
 
+    /// Runs a job in a place that was taken for it.
     fn spawn(&mut self, stage: &Stage, job: Claimed) {
         self.began += 1;
         let stop = self.shared.running.begin(job.lease.token);
@@ -362,6 +399,7 @@ impl Loop {
     }
 
     fn ended(&mut self, ended: std::result::Result<(i64, Duration), JoinError>) {
+        self.shared.places.give_back(self.stage, 1);
         // A run catches its own panics, so a join error is only ever an abort at the very end.
         let Ok((token, took)) = ended else { return };
         self.shared.running.end(token);
@@ -379,9 +417,12 @@ impl Loop {
                 self.accept(found.jobs);
             }
         }
+        self.shared.places.end(self.stage);
+        while let Ok(news) = self.carried.try_recv() {
+            self.buffer.extend(news);
+        }
         for job in self.buffer.drain(..) {
-            let settlement =
-                Settlement { lease: job.lease, outcome: Outcome::GivenBack, records: None };
+            let settlement = Settlement::new(job.lease, Outcome::GivenBack);
             // If the settler is gone, deregistering queues the job again.
             let _ = self.shared.settlements.send(settlement).await;
         }
@@ -444,7 +485,8 @@ async fn one_run(
         outcome => tracing::debug!(?outcome, took = ?took, "run ended"),
     }
     let token = job.lease.token;
-    let settlement = Settlement { lease: job.lease, outcome, records: context.take_records() };
+    let (records, passed) = (context.take_records(), context.take_passed());
+    let settlement = Settlement { lease: job.lease, outcome, records, passed };
     // If the settler is gone the process is at its end, and deregistering queues the job again.
     let _ = shared.settlements.send(settlement).await;
     (token, took)

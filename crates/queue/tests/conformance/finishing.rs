@@ -177,9 +177,8 @@ fn records_are_written_with_the_outcome(w: &World) {
     let keep = db::Statement { name: "keep", sqlite: INSERT, postgres: INSERT };
     let fail = db::Statement { name: "fail", sqlite: BAD, postgres: BAD };
     let item = |index: usize, records: queue::Records| Settlement {
-        lease: claimed[index].lease.clone(),
-        outcome: Outcome::success(),
         records: Some(records),
+        ..Settlement::new(claimed[index].lease.clone(), Outcome::success())
     };
     let settled = a.settle_all(vec![
         item(0, Arc::new(move |tx| Ok(tx.execute(&keep, &[]).map(|_| ())?))),

@@ -9,6 +9,7 @@ mod support;
 mod adding;
 mod batches;
 mod breakers;
+mod carrying;
 mod claiming;
 mod finishing;
 mod leases;

@@ -99,9 +99,8 @@ fn success_with_records_resolves_them_too(w: &World) {
     w.add(&files, "a.fits");
     let claimed = a.next(&files).unwrap();
     let item = queue::Settlement {
-        lease: claimed.lease,
-        outcome: Outcome::success(),
         records: Some(std::sync::Arc::new(|_| Ok(()))),
+        ..queue::Settlement::new(claimed.lease, Outcome::success())
     };
     assert_eq!(a.settle_all(vec![item]), [queue::Settled::Now(Status::Succeeded)]);
     assert_eq!(w.status(failed), Status::Cancelled);

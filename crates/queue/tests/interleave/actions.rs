@@ -180,7 +180,7 @@ impl Call {
                     Outcome::Relock(lock) if *lock == claimed.lease.lock => Outcome::success(),
                     outcome => outcome.clone(),
                 };
-                let item = Settlement { lease: claimed.lease.clone(), outcome, records: None };
+                let item = Settlement::new(claimed.lease.clone(), outcome);
                 settle::settle(tx, now, catalog, self.worker, "w", &[item])?;
             }
             Action::Hold(job) => hold::hold_job(tx, now, catalog, ANN, *job)?,

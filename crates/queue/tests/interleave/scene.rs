@@ -181,7 +181,7 @@ fn finish(
     claimed: Claimed,
     outcome: Outcome,
 ) -> Result<()> {
-    let item = Settlement { lease: claimed.lease, outcome, records: None };
+    let item = Settlement::new(claimed.lease, outcome);
     settle::settle(tx, now, catalog, worker, "w", &[item]).map(|_| ())
 }
 

@@ -1,6 +1,7 @@
 //! One call of the rules: what is asked, how it is done, and what came back.
 
 use db::{Statement, Tx};
+use queue::rules::moving::Places;
 use queue::rules::people::hold::Group;
 use queue::rules::people::retry::{self, Filter, Retried};
 use queue::rules::people::{Actor, cancel, hold, pause, requeue, review};
@@ -40,44 +41,152 @@ pub struct Item {
 
 #[derive(Debug, Clone)]
 pub enum Call {
-    Add { pipeline: usize, jobs: Vec<NewJob> },
-    AddFailed { pipeline: usize, job: NewJob },
-    Register { worker: lease::NewWorker },
-    Renew { worker: i64 },
+    Add {
+        pipeline: usize,
+        jobs: Vec<NewJob>,
+    },
+    AddFailed {
+        pipeline: usize,
+        job: NewJob,
+    },
+    Register {
+        worker: lease::NewWorker,
+    },
+    Renew {
+        worker: i64,
+    },
     Reap,
-    Deregister { worker: i64 },
-    Claim { worker: i64, stage: i64, limit: usize, start: usize },
-    TakeOver { worker: i64, stage: i64, limit: usize },
-    Start { worker: i64, leases: Vec<Lease> },
-    Progress { worker: i64, lease: Lease },
-    ErrorSeen { worker: i64, lease: Lease },
-    Checkpoint { worker: i64, lease: Lease, key: String, value: String },
-    Settle { worker: i64, items: Vec<Item> },
-    HoldJob { job: i64 },
-    ReleaseJob { job: i64 },
-    Hold { whose: Whose },
-    Release { whose: Whose },
-    FlipHeld { whose: Whose, after: i64, limit: i64 },
-    FlipReleased { whose: Whose, after: i64, limit: i64 },
-    KeepHeld { whose: Whose, after: i64, limit: i64 },
-    Pause { scope: pause::Scope },
-    Unpause { scope: pause::Scope },
-    Requeue { job: i64, to: Option<String> },
-    Cancel { job: i64 },
-    Empty { stage: i64, limit: i64 },
-    Retry { filter: Filter, dry_run: bool, after: i64, limit: i64 },
-    Seen { job: i64 },
-    SetTotal { resource: String, total: Option<i64> },
-    Set { pipeline: String, stage: String, name: String, value: i64 },
-    BatchCreate { pipeline: usize, collection: Option<String>, priority: Option<i64> },
-    BatchFill { batch: i64, entries: Vec<batch::Entry> },
-    BatchAccept { batch: i64 },
-    BatchFail { batch: i64 },
-    BatchMove { limit: i64 },
-    BatchCancel { batch: i64, after: i64, limit: i64 },
-    BatchDelete { batch: i64 },
+    Deregister {
+        worker: i64,
+    },
+    Claim {
+        worker: i64,
+        stage: i64,
+        limit: usize,
+        start: usize,
+    },
+    TakeOver {
+        worker: i64,
+        stage: i64,
+        limit: usize,
+    },
+    Start {
+        worker: i64,
+        leases: Vec<Lease>,
+    },
+    Progress {
+        worker: i64,
+        lease: Lease,
+    },
+    ErrorSeen {
+        worker: i64,
+        lease: Lease,
+    },
+    Checkpoint {
+        worker: i64,
+        lease: Lease,
+        key: String,
+        value: String,
+    },
+    /// `places` are free at the worker, by stage.
+    Settle {
+        worker: i64,
+        items: Vec<Item>,
+        places: Places,
+    },
+    HoldJob {
+        job: i64,
+    },
+    ReleaseJob {
+        job: i64,
+    },
+    Hold {
+        whose: Whose,
+    },
+    Release {
+        whose: Whose,
+    },
+    FlipHeld {
+        whose: Whose,
+        after: i64,
+        limit: i64,
+    },
+    FlipReleased {
+        whose: Whose,
+        after: i64,
+        limit: i64,
+    },
+    KeepHeld {
+        whose: Whose,
+        after: i64,
+        limit: i64,
+    },
+    Pause {
+        scope: pause::Scope,
+    },
+    Unpause {
+        scope: pause::Scope,
+    },
+    Requeue {
+        job: i64,
+        to: Option<String>,
+    },
+    Cancel {
+        job: i64,
+    },
+    Empty {
+        stage: i64,
+        limit: i64,
+    },
+    Retry {
+        filter: Filter,
+        dry_run: bool,
+        after: i64,
+        limit: i64,
+    },
+    Seen {
+        job: i64,
+    },
+    SetTotal {
+        resource: String,
+        total: Option<i64>,
+    },
+    Set {
+        pipeline: String,
+        stage: String,
+        name: String,
+        value: i64,
+    },
+    BatchCreate {
+        pipeline: usize,
+        collection: Option<String>,
+        priority: Option<i64>,
+    },
+    BatchFill {
+        batch: i64,
+        entries: Vec<batch::Entry>,
+    },
+    BatchAccept {
+        batch: i64,
+    },
+    BatchFail {
+        batch: i64,
+    },
+    BatchMove {
+        limit: i64,
+    },
+    BatchCancel {
+        batch: i64,
+        after: i64,
+        limit: i64,
+    },
+    BatchDelete {
+        batch: i64,
+    },
     Report,
-    ReportAgain { batch: i64 },
+    ReportAgain {
+        batch: i64,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -177,9 +286,12 @@ pub fn perform(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call) -> Res
         Call::Checkpoint { worker, lease, key, value } => {
             Answer::Yes(running::checkpoint(tx, now, *worker, lease, key, value)?)
         }
-        Call::Settle { worker, items } => {
+        Call::Settle { worker, items, places } => {
             let items: Vec<Settlement> = items.iter().map(settlement).collect();
-            Answer::Settled(settle::settle(tx, now, catalog, *worker, &who(*worker), &items)?)
+            let who = who(*worker);
+            let settled =
+                settle::settle_and_carry(tx, now, catalog, *worker, &who, &items, places)?;
+            Answer::Settled(settled)
         }
         _ => return perform_for_people(tx, now, catalog, call),
     })
@@ -304,5 +416,5 @@ fn settlement(item: &Item) -> Settlement {
             false => Err(Error::BadInput("no room on the shelf".to_string())),
         })
     });
-    Settlement { lease: item.lease.clone(), outcome: item.outcome.clone(), records }
+    Settlement { records, ..Settlement::new(item.lease.clone(), item.outcome.clone()) }
 }

@@ -50,11 +50,14 @@ fn of_running() -> Vec<Mutant> {
         ),
         mutant(
             "fencing of outcomes dropped",
-            &[(
-                "sql/find_run",
-                "s.token = ?3 and s.worker = ?4",
-                "?3 > 0 and ?4 > 0 and s.worker is not null",
-            )],
+            &[
+                (
+                    "sql/find_runs",
+                    "s.token = ?4 and s.worker = ?1",
+                    "?1 > 0 and s.worker is not null",
+                ),
+                ("sql/find_runs", "select s.token", "select ?4"),
+            ],
         ),
         mutant("fencing of start dropped", &[("sql/start_runs", "token = ?5", "?5 > 0")]),
         mutant(
@@ -71,6 +74,22 @@ fn of_running() -> Vec<Mutant> {
                     "where true",
                 ),
             ],
+        ),
+        mutant(
+            "pause ignored by who is carried on",
+            &[("sql/carry_context", "not exists (select 1 from pauses)", "1 = 1")],
+        ),
+        mutant(
+            "carried on without a lease",
+            &[("sql/carry_context", "w.ended_at is null and w.lease_until >= ?2", "?2 > 0")],
+        ),
+        mutant(
+            "carried on past those who wait",
+            &[("sql/first_ready", "stage = ?2 and state = 0", "stage = -?2 and state = 0")],
+        ),
+        mutant(
+            "token kept by who is carried on",
+            &[("sql/carry_runs", "token = ?5", "token = token + 0 * ?5")],
         ),
         mutant("started jobs taken over", &[("sql/idle_claims", "started_at is null", "1 = 1")]),
         mutant(
@@ -140,7 +159,7 @@ fn of_waiting() -> Vec<Mutant> {
         ),
         mutant(
             "priority changed on the way",
-            &[("sql/insert_moved", "select id, ?2, 0, priority", "select id, ?2, 0, priority + 1")],
+            &[("sql/insert_moved", "select id, ?3, 0, priority", "select id, ?3, 0, priority + 1")],
         ),
     ]
 }

@@ -7,6 +7,7 @@ use crate::run::Clients;
 use crate::world::{COLLECTIONS, LEASE, LOCKS, RESOURCES, SECOND, SUBJECTS, TARGETS, WORKSPACES};
 use queue::rules::batch::Entry;
 use queue::rules::lease::NewWorker;
+use queue::rules::moving::Places;
 use queue::rules::people::pause::Scope;
 use queue::rules::people::retry::Filter;
 use queue::{Amounts, BatchState, Handover, JobError, Lease, NewJob, Outcome};
@@ -275,7 +276,15 @@ impl Pick<'_> {
             let recorded = self.chance(12).then(|| self.rng.random_range(0..100) < 80);
             Item { outcome: self.outcome(&lease), lease, recorded }
         });
-        Some(Call::Settle { worker, items: items.collect() })
+        let items: Vec<Item> = items.collect();
+        let mut places = Places::new();
+        for item in &items {
+            let next = self.model.stage_after(item.lease.stage);
+            if let Some(next) = next.filter(|_| self.chance(60)) {
+                *places.entry(next).or_default() += 1;
+            }
+        }
+        Some(Call::Settle { worker, items, places })
     }
 
     fn outcome(&mut self, lease: &Lease) -> Outcome {

@@ -6,6 +6,7 @@ use crate::pick::{self, Fate, Step};
 use crate::tables::Tables;
 use crate::{compare, invariants, world};
 use db::{Memory, Rewrite};
+use queue::Settled;
 use queue::{Catalog, Lease};
 use std::collections::BTreeMap;
 
@@ -110,7 +111,11 @@ impl Simulation {
             Ok(Answer::Claimed(jobs, _)) if jobs.is_empty() => 2,
             Ok(Answer::Maybe(None) | Answer::Count(0) | Answer::Moved(0, _)) => 2,
             Ok(Answer::Yes(false) | Answer::Reported(None)) => 2,
-            Ok(Answer::Settled(all)) if all.iter().all(|s| *s == queue::Settled::Stale) => 2,
+            Ok(Answer::Settled(all)) if all.iter().any(|s| s.carried().is_some()) => {
+                self.coverage.entry("Carried".to_string()).or_default()[0] += 1;
+                0
+            }
+            Ok(Answer::Settled(all)) if all.iter().all(|s| *s == Settled::Stale) => 2,
             Ok(_) => 0,
         };
         self.coverage.entry(kind).or_default()[column] += 1;
@@ -122,10 +127,9 @@ impl Simulation {
             (
                 Call::Claim { worker, .. } | Call::TakeOver { worker, .. },
                 Answer::Claimed(jobs, _),
-            ) if !lost => {
-                self.clients.leases.extend(jobs.iter().map(|c| (*worker, c.lease.clone())));
-                let excess = self.clients.leases.len().saturating_sub(LEASES_KEPT);
-                self.clients.leases.drain(..excess);
+            ) if !lost => self.hold(*worker, jobs.iter()),
+            (Call::Settle { worker, .. }, Answer::Settled(all)) if !lost => {
+                self.hold(*worker, all.iter().filter_map(Settled::carried));
             }
             _ => {}
         }
@@ -134,6 +138,13 @@ impl Simulation {
         if self.clients.workers.iter().filter(|w| alive(w)).count() < 2 {
             self.clients.workers.retain(alive);
         }
+    }
+
+    /// A worker remembers its leases, and some that are long over.
+    fn hold<'c>(&mut self, worker: i64, jobs: impl Iterator<Item = &'c queue::Claimed>) {
+        self.clients.leases.extend(jobs.map(|c| (worker, c.lease.clone())));
+        let excess = self.clients.leases.len().saturating_sub(LEASES_KEPT);
+        self.clients.leases.drain(..excess);
     }
 
     fn check(&mut self) -> Verdict {

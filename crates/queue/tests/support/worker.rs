@@ -3,6 +3,7 @@
 use super::{LEASE, World};
 use queue::rules::claim::{self, Request};
 use queue::rules::lease::{self, Holding, NewWorker};
+use queue::rules::moving::Places;
 use queue::rules::{running, settle};
 use queue::{Claimed, JobError, Lease, Outcome, Pipeline, Result, Settled, Settlement};
 
@@ -56,14 +57,21 @@ impl<'w> Worker<'w> {
     }
 
     pub fn settle_lease(&self, lease: &Lease, outcome: Outcome) -> Settled {
-        let item = Settlement { lease: lease.clone(), outcome, records: None };
+        let item = Settlement::new(lease.clone(), outcome);
         self.settle_all(vec![item]).remove(0)
     }
 
     pub fn settle_all(&self, items: Vec<Settlement>) -> Vec<Settled> {
+        self.settle_and_carry(items, Places::new())
+    }
+
+    /// As [`Worker::settle_all`] with places free in the stages that follow.
+    pub fn settle_and_carry(&self, items: Vec<Settlement>, places: Places) -> Vec<Settled> {
         let (worker, who) = (self.id, self.name.clone());
         self.world
-            .rule(move |tx, now, catalog| settle::settle(tx, now, catalog, worker, &who, &items))
+            .rule(move |tx, now, catalog| {
+                settle::settle_and_carry(tx, now, catalog, worker, &who, &items, &places)
+            })
             .unwrap()
     }
 

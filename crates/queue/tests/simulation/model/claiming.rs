@@ -1,7 +1,8 @@
 //! Claiming, by the model: which answers are allowed, and what follows from the one given.
 
 use super::{Job, Model, Place, Running, Verdict, same};
-use queue::{Amounts, Claimed};
+use queue::rules::moving::Places;
+use queue::{Amounts, Claimed, Settled};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A claim looks through this many pages of as many rows as it still wants.
@@ -100,6 +101,46 @@ impl Model {
         Ok(probe.is_some())
     }
 
+    /// Jobs that were claimed for their next stage by the call that settled them: as claims are, and
+    /// past nobody who waited there.
+    pub(super) fn carried(&mut self, worker: i64, places: &Places, answers: &[Settled]) -> Verdict {
+        let mut carried: Vec<&Claimed> = answers.iter().filter_map(Settled::carried).collect();
+        carried.sort_by_key(|one| one.lease.token);
+        let mut left = places.clone();
+        let mut still: Vec<i64> = carried.iter().map(|one| one.lease.job).collect();
+        for one in carried {
+            let (id, stage) = (one.lease.job, one.stage);
+            let free = left.get_mut(&stage).filter(|free| **free > 0);
+            *free.ok_or(format!("job {id} is carried on to where there is no place"))? -= 1;
+            let holder = &self.workers[&worker];
+            if holder.ended || holder.lease_until < self.now {
+                return Err(format!("job {id} is carried on by a worker that is not there"));
+            }
+            if self.is_paused(stage) {
+                return Err(format!("I9: job {id} is carried on to a paused stage"));
+            }
+            let priority = self.job(id)?.priority;
+            let first = |j: &&Job| {
+                j.priority <= priority
+                    && !still.contains(&j.id)
+                    && j.waiting().is_some_and(|w| w.due.1 <= self.now && w.entered < self.step)
+                    && self.down(j).is_none()
+                    && self.needs(j).is_empty()
+                    && self.owner(&j.lock) == Some(j.id)
+                    && self.why_not(worker, stage, j).is_none()
+            };
+            if let Some(other) = self.jobs.values().find(first) {
+                return Err(format!("job {id} is carried on past job {}", other.id));
+            }
+            if !one.started {
+                return Err(format!("job {id} is carried on and not started"));
+            }
+            self.take_one(worker, stage, one, None)?;
+            still.retain(|other| *other != id);
+        }
+        Ok(())
+    }
+
     fn down(&self, job: &Job) -> Option<Vec<String>> {
         let open = |t: &&String| self.targets.get(*t).is_some_and(|t| t.next_probe.is_some());
         let down: Vec<String> = job.targets.iter().filter(open).cloned().collect();
@@ -194,14 +235,17 @@ impl Model {
             let due = j.waiting().is_some_and(|w| w.due.1 <= self.now);
             due && self.down(j).is_none() && self.why_not(worker, stage, j).is_none()
         };
-        let could: Vec<&Job> = rows.filter(could).collect();
+        let could: Vec<&Job> = rows.clone().filter(could).collect();
         let key = |j: &Job| (j.priority, j.waiting().map(|w| w.due.1), j.id);
         let last = claimed.last().map(|c| key(&self.jobs[&c.lease.job]));
         let mut rivals: BTreeMap<&str, usize> = BTreeMap::new();
         for job in &could {
             *rivals.entry(job.lock.as_str()).or_default() += 1;
         }
-        let contested = rivals.values().any(|n| *n > 1);
+        // One that met an owner of its lock had taken of the budget what others then lacked; they
+        // are ready again by now.
+        let loses = |j: &Job| self.owner(&j.lock).is_some_and(|owner| owner != j.id);
+        let contested = rivals.values().any(|n| *n > 1) || rows.clone().any(loses);
         for job in could.iter().filter(|j| !taken.contains(&j.id)) {
             let owns = job.owns();
             let rival = |o: &&Job| {
@@ -241,6 +285,8 @@ impl Model {
             }
             let mut mine = self.clone();
             mine.change(one.lease.job).place = Place::Ended(queue::Status::Cancelled);
+            // Of the whole it has reserved what it needs already, even if there is less by now.
+            mine.totals.clear();
             if let Some(why) = mine.over_budget(worker, &run.reserved) {
                 return Err(format!("job {} is taken over, but {why}", job.id));
             }

@@ -36,7 +36,13 @@ impl Model {
             }
         }
         let expected: Vec<Settled> = expected.into_iter().flatten().collect();
-        same("outcomes", answers, expected.as_slice())
+        // One that is carried on has moved first.
+        let moved = |answer: &Settled| match answer {
+            Settled::Carried(_) => Settled::Now(Status::Queued),
+            answer => answer.clone(),
+        };
+        let answers: Vec<Settled> = answers.iter().map(moved).collect();
+        same("outcomes", answers.as_slice(), expected.as_slice())
     }
 
     fn is_last(&self, id: i64) -> bool {

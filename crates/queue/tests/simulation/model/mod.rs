@@ -278,6 +278,13 @@ impl Model {
         panic!("there is no stage {id}");
     }
 
+    /// The stage that follows, if there is one.
+    pub fn stage_after(&self, stage: i64) -> Option<i64> {
+        let pipe = self.pipes.iter().find(|p| p.stages.iter().any(|s| s.id == stage))?;
+        let position = pipe.stages.iter().position(|s| s.id == stage)?;
+        pipe.stages.get(position + 1).map(|s| s.id)
+    }
+
     pub fn stage_of(&self, job: &Job) -> &Stage {
         &self.pipes[job.pipe].stages[job.position]
     }
@@ -443,8 +450,9 @@ impl Model {
             (Call::TakeOver { worker, stage, limit }, Answer::Claimed(claimed, _)) => {
                 self.taken_over(*worker, *stage, *limit, claimed)
             }
-            (Call::Settle { worker, items }, Answer::Settled(settled)) => {
-                self.settled(*worker, items, settled)
+            (Call::Settle { worker, items, places }, Answer::Settled(settled)) => {
+                self.settled(*worker, items, settled)?;
+                self.carried(*worker, places, settled)
             }
             (
                 Call::Register { .. } | Call::Renew { .. } | Call::Reap | Call::Deregister { .. },

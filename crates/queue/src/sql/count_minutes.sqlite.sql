@@ -1,3 +1,3 @@
-insert into minutes (stage, minute, worker, succeeded, errors) values ($1, $2, $3, $4, $5)
+insert into minutes (minute, worker, stage, succeeded, errors) values ($1, $2, $3, $4, $5)
 on conflict (stage, minute, worker) do update set
   succeeded = minutes.succeeded + excluded.succeeded, errors = minutes.errors + excluded.errors

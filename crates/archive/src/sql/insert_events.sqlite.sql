@@ -1,3 +1,3 @@
 insert into events (id, object, version, path, kind, at, agent, outcome, detail, note, job)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+values ($4, $1, $2, $5, $6, $7, $8, $9, $10, $11, $3)
 on conflict (id) do nothing

@@ -1,0 +1,229 @@
+//! Runs that succeeded and have a stage before them. Where their worker has a free place in that
+//! stage, and nobody waits there who would go first, they are carried on: the transaction that
+//! settles a run also claims and starts the next one, and the job is nobody's in between. All others
+//! wait in the next stage for a claim.
+
+use crate::catalog::{Pipeline, Stage};
+use crate::codes::Status;
+use crate::error::Result;
+use crate::job::{Amounts, Claimed, Handover, Lease, Passed, Settled, Settlement};
+use crate::rules::claim;
+use crate::rules::history::{Event, Weight};
+use crate::rules::running::Run;
+use crate::rules::settle::Work;
+use db::{Micros, Statement, Tx, Value, statement};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many more jobs a worker can run at once, by stage.
+pub type Places = BTreeMap<i64, usize>;
+
+/// A run on its way to the next stage.
+struct Move<'w> {
+    /// Which settlement it is of.
+    index: usize,
+    pipeline: &'w Pipeline,
+    next: &'w Stage,
+    lease: &'w Lease,
+    run: Run,
+    handover: Handover,
+    passed: Passed,
+}
+
+/// Runs that move on, and the places their worker has for them.
+pub(crate) struct Moving<'w> {
+    places: Places,
+    /// What the worker can reach; None if it may not be handed out anything.
+    workspaces: Option<Vec<String>>,
+    moves: Vec<Move<'w>>,
+}
+
+impl<'w> Moving<'w> {
+    /// Before anything else is locked, as a claim does it.
+    pub fn begin(tx: &mut Tx<'_>, now: Micros, worker: i64, places: &Places) -> Result<Moving<'w>> {
+        const CONTEXT: Statement = statement!("sql/carry_context", per engine);
+        let mut workspaces = None;
+        if places.values().any(|free| *free > 0) {
+            claim::enter(tx)?;
+            let found: Option<(String,)> = tx.first(&CONTEXT, &db::params![worker, now])?;
+            workspaces = found.and_then(|(names,)| serde_json::from_str(&names).ok());
+        }
+        Ok(Moving { places: places.clone(), workspaces, moves: Vec::new() })
+    }
+
+    /// Has a run move on to the next stage; `index` says of which settlement it is.
+    pub fn add(
+        &mut self,
+        (index, item, run): (usize, &'w Settlement, Run),
+        pipeline: &'w Pipeline,
+        next: &'w Stage,
+        handover: Handover,
+    ) {
+        let (lease, passed) = (&item.lease, item.passed.clone());
+        self.moves.push(Move { index, pipeline, next, lease, run, handover, passed });
+    }
+
+    /// Writes where everyone went.
+    pub fn end(
+        mut self,
+        tx: &mut Tx<'_>,
+        work: &mut Work<'_>,
+        answers: &mut [Option<Settled>],
+    ) -> Result<()> {
+        for one in &mut self.moves {
+            one.hand_over(tx)?;
+        }
+        // In the order in which a claim would hand them out.
+        self.moves.sort_by_key(|one| (one.run.priority, one.lease.job));
+        let carried = self.choose(tx, work)?;
+        let (on, waiting): (Vec<_>, Vec<_>) =
+            self.moves.iter().partition(|one| carried.contains(&one.lease.job));
+        for one in &self.moves {
+            one.note_moved(work);
+            answers[one.index] = Some(Settled::Now(Status::Queued));
+        }
+        leave_waiting(tx, work.now, &waiting)?;
+        if work.failures {
+            claim::mark_overtaken(tx, on.iter().map(|one| one.lease.lock.as_str()))?;
+        }
+        for (one, token) in carry(tx, work.now, &on)? {
+            one.note_claimed(work, token);
+            answers[one.index] = Some(Settled::Carried(Box::new(one.claimed(token))));
+        }
+        Ok(())
+    }
+
+    /// Which of them go on at once.
+    fn choose(&mut self, tx: &mut Tx<'_>, work: &Work<'_>) -> Result<BTreeSet<i64>> {
+        const FIRST: Statement = statement!("sql/first_ready", per engine);
+        let Some(workspaces) = &self.workspaces else { return Ok(BTreeSet::new()) };
+        let stages: BTreeSet<i64> = self.moves.iter().map(|one| one.next.id).collect();
+        let rows: Vec<[Value<'_>; 1]> = stages
+            .iter()
+            .filter(|stage| self.places.get(*stage).is_some_and(|free| *free > 0))
+            .map(|stage| [Value::Int(*stage)])
+            .collect();
+        let first: BTreeMap<i64, Option<i64>> = tx
+            .each::<(i64, Option<i64>), 1>(&FIRST, &[Value::Int(work.now)], &rows)?
+            .into_iter()
+            .collect();
+        let mut chosen = BTreeSet::new();
+        for one in &self.moves {
+            let Some(free) = self.places.get_mut(&one.next.id).filter(|free| **free > 0) else {
+                continue;
+            };
+            let waits = first.get(&one.next.id).copied().flatten();
+            let overtakes = waits.is_some_and(|priority| priority <= one.run.priority);
+            if !overtakes && one.may_go(workspaces, work) {
+                *free -= 1;
+                chosen.insert(one.lease.job);
+            }
+        }
+        Ok(chosen)
+    }
+}
+
+impl Move<'_> {
+    /// What the stage said about the job, from here on.
+    fn hand_over(&mut self, tx: &mut Tx<'_>) -> Result<()> {
+        const HANDOVER: Statement = statement!("sql/hand_over");
+        let handover = &self.handover;
+        let needs = handover.needs.as_ref().map(|needs| serde_json::json!(needs).to_string());
+        let targets = handover.targets.as_ref().map(|t| t.join("\n"));
+        let priority = handover.priority.map(|p| p.clamp(0, 99));
+        let workspace = handover.workspace.clone();
+        if priority.is_some() || targets.is_some() || needs.is_some() || workspace.is_some() {
+            tx.send(
+                &HANDOVER,
+                &db::params![self.lease.job, priority, &targets, &workspace, &needs],
+            )?;
+        }
+        let run = &mut self.run;
+        run.priority = priority.unwrap_or(run.priority);
+        run.targets = targets.or(run.targets.take());
+        run.needs = needs.or(run.needs.take());
+        run.workspace = workspace.or(run.workspace.take());
+        Ok(())
+    }
+
+    /// As a claim would judge: its bytes are in reach, what it needs is up, and it takes nothing
+    /// that there is a budget for. Holds are for those that have not begun (I9).
+    fn may_go(&self, workspaces: &[String], work: &Work<'_>) -> bool {
+        let own = self.run.needs.as_deref().map(serde_json::from_str::<Amounts>);
+        let needs_none = own.is_none_or(|own| own.is_ok_and(|own| own.is_empty()))
+            && self.next.settings.needs.is_empty();
+        needs_none
+            && self.run.workspace.as_ref().is_none_or(|w| workspaces.contains(w))
+            && work.breakers.down(self.run.targets.as_deref()).is_none()
+    }
+
+    fn note_moved(&self, work: &mut Work<'_>) {
+        let event = Event::new(self.lease.job, work.now, &work.who, "moved")
+            .from(self.run.stage, Status::Running)
+            .to(self.next.id, Status::Queued)
+            .token(self.lease.token);
+        work.journal.note(self.pipeline, Weight::Step, event.because(self.handover.note.clone()));
+    }
+
+    fn note_claimed(&self, work: &mut Work<'_>, token: i64) {
+        let event = Event::new(self.lease.job, work.now, &work.who, "claimed")
+            .from(self.next.id, Status::Queued)
+            .to(self.next.id, Status::Running)
+            .token(token);
+        work.journal.note(self.pipeline, Weight::Step, event);
+    }
+
+    fn claimed(&self, token: i64) -> Claimed {
+        let run = &self.run;
+        let targets = run.targets.as_deref().unwrap_or_default();
+        Claimed {
+            lease: Lease { token, stage: self.next.id, probe: false, ..self.lease.clone() },
+            pipeline: self.pipeline.id,
+            stage: self.next.id,
+            subject: run.subject.clone(),
+            payload: run.payload.clone(),
+            collection: run.collection.clone(),
+            targets: targets.lines().map(str::to_string).collect(),
+            workspace: run.workspace.clone(),
+            priority: run.priority,
+            added_at: run.added_at,
+            attempt: run.attempts_next + 1,
+            started: true,
+            passed: self.passed.clone(),
+        }
+    }
+}
+
+/// Same job, same lock, nobody's until it is claimed.
+fn leave_waiting(tx: &mut Tx<'_>, now: Micros, moves: &[&Move<'_>]) -> Result<()> {
+    const FREE: Statement = statement!("sql/free_runs", per engine);
+    const MOVED: Statement = statement!("sql/insert_moved", per engine);
+    let runs: Vec<[Value<'_>; 3]> =
+        moves.iter().map(|one| db::params![&one.lease.lock, one.lease.job, one.next.id]).collect();
+    tx.send_each(&FREE, &[], &runs)?;
+    let rows: Vec<[Value<'_>; 2]> =
+        moves.iter().map(|one| db::params![one.lease.job, one.next.id]).collect();
+    tx.send_each(&MOVED, &db::params![now], &rows)?;
+    moves.iter().for_each(|one| tx.wake(one.next.id));
+    Ok(())
+}
+
+/// Same job, same lock, same worker; each with its new token.
+fn carry<'m, 'w>(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    moves: &[&'m Move<'w>],
+) -> Result<Vec<(&'m Move<'w>, i64)>> {
+    const CARRY: Statement = statement!("sql/carry_runs", per engine);
+    if moves.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tokens: Option<Vec<i64>> = moves.iter().map(|one| one.run.token_next).collect();
+    let tokens = tokens.map_or_else(|| tx.next_ids("tokens", moves.len()), Ok)?;
+    let carried: Vec<(&Move<'_>, i64)> = moves.iter().copied().zip(tokens).collect();
+    let rows: Vec<[Value<'_>; 4]> = carried
+        .iter()
+        .map(|(one, token)| db::params![&one.lease.lock, one.lease.job, one.next.id, *token])
+        .collect();
+    tx.send_each(&CARRY, &db::params![now], &rows)?;
+    Ok(carried)
+}
