@@ -69,7 +69,7 @@ fn a_store_that_changes_what_it_took_is_found_out_and_gets_it_again() {
         let world = World::local(1);
         world.deposit(&packages::directory(&world.path("box"), &files()), &[]);
         world.done(&["queue", "set", "ingest", "--stage", "verifying", "max_attempts=1"]);
-        assert!(world.work_until("storing.end"));
+        assert!(world.work_until("verifying"));
         flip(&find(&world.path("data/stores"), name).expect("it was stored"));
         world.work();
         let job = failed(&world, "store_corrupt", name);

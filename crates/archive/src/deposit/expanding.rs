@@ -98,7 +98,22 @@ impl Expander {
         Ok(1)
     }
 
+    /// Reads the manifest while what was read of it is written.
     fn manifest(&self) -> Result<u64> {
+        std::thread::scope(|scope| {
+            let (sender, portions) = std::sync::mpsc::sync_channel::<Vec<Entry>>(1);
+            let writing =
+                scope.spawn(move || portions.into_iter().try_for_each(|some| self.fill(some)));
+            // A writer that has failed takes nothing more, and says why when it is asked.
+            let read = self.read(&mut |some| sender.send(some).map_err(|_| Error::Stopped));
+            drop(sender);
+            let wrote = writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            wrote.and(read)
+        })
+    }
+
+    /// Hands on an entry for each object, in portions.
+    fn read(&self, write: &mut dyn FnMut(Vec<Entry>) -> Result<()>) -> Result<u64> {
         let options = &self.deposit.options;
         let payload = self.deposit.payload.clone().unwrap_or_default();
         let path = self.payloads.join(payload);
@@ -120,7 +135,7 @@ impl Expander {
             number += 1;
             portion.push(self.entry(number, &item)?);
             if portion.len() == PORTION {
-                self.fill(std::mem::take(&mut portion))?;
+                write(std::mem::replace(&mut portion, Vec::with_capacity(PORTION)))?;
             }
             if self.context.stop() != queue::runtime::Stop::No {
                 return Err(Error::Stopped);
@@ -151,7 +166,7 @@ impl Expander {
             number = 1;
             portion.push(self.entry(1, &item)?);
         }
-        self.fill(portion)?;
+        write(portion)?;
         Ok(u64::try_from(number).unwrap_or(0))
     }
 

@@ -1,5 +1,7 @@
-//! The writer thread: takes every closure that waits, runs each in a savepoint of one transaction,
-//! commits once, and only then answers all of them.
+//! The writer thread: takes every closure that waits, runs all of them in one transaction, commits
+//! once, and only then answers them. A closure that fails leaves nothing behind: with it everything
+//! is rolled back, and the others run again, each in a savepoint from then on. Savepoints for all
+//! would cost a copy of every page that every closure changes.
 
 use crate::error::{Error, Result};
 use crate::migrate;
@@ -99,7 +101,11 @@ impl Writer {
         let mut next = Some(first);
         while let Some(mut operation) = next {
             if operation.wanted() {
-                match self.run_one(&mut *operation) {
+                let ran = match failed.is_empty() {
+                    true => self.run_one(&mut *operation).inspect_err(|_| self.roll_back()),
+                    false => self.run_in_savepoint(&mut *operation),
+                };
+                match ran {
                     Ok(wakes) => done.push(Done { operation, wakes }),
                     Err(verdict) => failed.push(Failed { operation, verdict }),
                 }
@@ -119,22 +125,28 @@ impl Writer {
         self.answer(done, failed, committed);
     }
 
-    /// Runs one closure in its savepoint: its wake-ups, or the verdict it is answered with.
+    /// Runs one closure: its wake-ups, or the verdict it is answered with once it is undone.
     fn run_one(&self, operation: &mut dyn Operation) -> Result<Vec<i64>, Result<()>> {
-        self.connection.raw("SAVEPOINT closure").map_err(Err)?;
         let mut tx = Tx::new(Inner::Sqlite(&self.connection), self.options.clock.now_here());
         let good = operation.run(&mut tx);
-        let (wakes, swallowed) = (std::mem::take(&mut tx.wakes), tx.failure.is_some());
-        let verdict = match (good, swallowed) {
-            (true, false) => match self.connection.raw("RELEASE closure") {
-                Ok(()) => return Ok(wakes),
-                Err(error) => Err(error),
-            },
-            (true, true) => Err(Error::Other(
+        match (good, tx.failure.is_some()) {
+            (true, false) => Ok(std::mem::take(&mut tx.wakes)),
+            (true, true) => Err(Err(Error::Other(
                 "a closure".to_string(),
                 "it ignored a failed statement".to_string(),
-            )),
-            (false, _) => Ok(()),
+            ))),
+            (false, _) => Err(Ok(())),
+        }
+    }
+
+    /// As `run_one`, and undoes it if need be.
+    fn run_in_savepoint(&self, operation: &mut dyn Operation) -> Result<Vec<i64>, Result<()>> {
+        self.connection.raw("SAVEPOINT closure").map_err(Err)?;
+        let ran = self.run_one(operation);
+        let released = |wakes| self.connection.raw("RELEASE closure").map(|()| wakes).map_err(Err);
+        let verdict = match ran.and_then(released) {
+            Ok(wakes) => return Ok(wakes),
+            Err(verdict) => verdict,
         };
         if !self.connection.outside_transaction() {
             // If even this fails the transaction is gone, which the caller looks for next.
@@ -144,8 +156,9 @@ impl Writer {
         Err(verdict)
     }
 
-    /// SQLite gave up the whole transaction, and with it what earlier closures had done: they run
-    /// again in a new one. Each round loses at least one closure, so this ends.
+    /// The whole transaction is gone, rolled back for the sake of one closure or given up by SQLite,
+    /// and with it what earlier closures had done: they run again in a new one. Each round that
+    /// SQLite gives up loses at least one closure, so this ends.
     fn run_again(&self, done: &mut Vec<Done>, failed: &mut Vec<Failed>) {
         while self.connection.outside_transaction() {
             if let Err(error) = self.connection.raw("BEGIN IMMEDIATE") {
@@ -156,7 +169,7 @@ impl Writer {
             }
             let mut rest = VecDeque::from(std::mem::take(done));
             while let Some(mut one) = rest.pop_front() {
-                match self.run_one(&mut *one.operation) {
+                match self.run_in_savepoint(&mut *one.operation) {
                     Ok(wakes) => done.push(Done { operation: one.operation, wakes }),
                     Err(verdict) => failed.push(Failed { operation: one.operation, verdict }),
                 }

@@ -2,7 +2,7 @@
 
 use crate::{IDS, both, ids, insert, open};
 use db::{Db, Error, Statement};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use tokio::task::block_in_place;
 
@@ -15,9 +15,12 @@ fn fresh() -> (tempfile::TempDir, Db) {
 /// A closure that holds the writer until `go`, so that what is written meanwhile forms one group.
 fn hold_writer(db: &Db) -> (Arc<Barrier>, impl Future<Output = Result<(), Error>> + use<>) {
     let go = Arc::new(Barrier::new(2));
-    let inside = go.clone();
+    let (inside, first) = (go.clone(), AtomicBool::new(true));
     let held = db.write(move |_| {
-        inside.wait();
+        // It may run again, with others of its group that failed.
+        if first.swap(false, Ordering::SeqCst) {
+            inside.wait();
+        }
         Ok(())
     });
     (go, held)

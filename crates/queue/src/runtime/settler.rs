@@ -96,6 +96,11 @@ impl Settler {
                 }
                 Err(error) => error,
             };
+            if matches!(error, Error::Db(db::Error::UnknownOutcome(_))) && !lent.is_empty() {
+                // Jobs may have been carried on that nobody here knows of. They are queued again
+                // when the lease runs out, and this process goes on under another.
+                self.fence.lose();
+            }
             self.places.unlend(lent);
             if self.fence.is_lost() {
                 tracing::warn!(worker, %error, count = items.len(), "outcomes were dropped: the lease is gone, and the jobs run again");

@@ -23,16 +23,22 @@ pub struct Load {
     pub concurrency: u64,
     payload_bytes: usize,
     full_history: bool,
+    shuffled: bool,
 }
 
 impl Load {
     pub fn open(address: &Address, options: &Options, concurrency: u64) -> Result<Load, Failure> {
         let db = Db::open(address, queue::MIGRATIONS, options)?;
-        Ok(Load { db, concurrency, payload_bytes: 100, full_history: false })
+        Ok(Load { db, concurrency, payload_bytes: 100, full_history: false, shuffled: false })
     }
 
     pub fn with_payload(self, payload_bytes: usize) -> Load {
         Load { payload_bytes, ..self }
+    }
+
+    /// Names in no order, so that neighbours in the queue are none in an index of names.
+    pub fn shuffled(self, shuffled: bool) -> Load {
+        Load { shuffled, ..self }
     }
 
     pub fn with_full_history(self, full_history: bool) -> Load {
@@ -56,7 +62,14 @@ impl Load {
             SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;
         let payload =
             format!("{{\"i\":{i},\"t\":{at},\"p\":\"{}\"}}", "x".repeat(self.payload_bytes));
-        NewJob { payload: Some(payload.into_bytes()), ..NewJob::new(format!("subject-{i}")) }
+        NewJob { payload: Some(payload.into_bytes()), ..NewJob::new(self.subject(i)) }
+    }
+
+    /// In the order of their names, as a listing gives them, unless they are to be in none.
+    fn subject(&self, i: u64) -> String {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let number = if self.shuffled { i.wrapping_mul(ODD) } else { i };
+        format!("subject-{number:010}")
     }
 
     async fn pipeline(&self) -> Result<queue::Pipeline, Failure> {

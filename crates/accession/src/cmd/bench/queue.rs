@@ -288,13 +288,25 @@ struct Scene {
     waiting: u64,
     before: Option<(u64, queue::State)>,
     history: u64,
+    /// Whether the subjects' names are in no order.
+    shuffled: bool,
 }
 
 async fn claims(args: &Args, scratch: &Path, large: u64) -> Result<Vec<ClaimTime>, Failure> {
-    let small = Scene { what: "10,000 waiting", waiting: 10_000, before: None, history: 0 };
+    let small = Scene {
+        what: "10,000 waiting",
+        waiting: 10_000,
+        before: None,
+        history: 0,
+        shuffled: false,
+    };
+    let many = Scene { what: "as many waiting as --large says", waiting: large, ..small };
+    let shuffled =
+        Scene { what: "as many, with names in no order", waiting: large, shuffled: true, ..small };
     let aside = |what, state| Scene { what, before: Some((100_000, state)), ..small };
     let scenes = [
-        Scene { what: "as many waiting as --large says", waiting: large, ..small },
+        many,
+        shuffled,
         Scene { what: "10,000 waiting and 1,000,000 rows of history", history: 1_000_000, ..small },
         aside("100,000 parked before them", queue::State::Parked),
         aside("100,000 held before them", queue::State::Held),
@@ -303,7 +315,8 @@ async fn claims(args: &Args, scratch: &Path, large: u64) -> Result<Vec<ClaimTime
     let mut times = Vec::new();
     for (index, scene) in std::iter::once(small).chain(scenes).enumerate() {
         let path = scratch.join(format!("claims-{index}.db"));
-        let load = Load::open(&Address::sqlite(path), &Options::default(), args.concurrency)?;
+        let load = Load::open(&Address::sqlite(path), &Options::default(), args.concurrency)?
+            .shuffled(scene.shuffled);
         load.setup().await?;
         let before = scene.before.map_or(0, |(count, _)| count);
         load.add_bulk(0, before, 2000).await?;
