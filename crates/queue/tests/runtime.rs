@@ -137,36 +137,67 @@ struct Counted {
     told: AtomicUsize,
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn jobs_are_carried_on_with_what_is_known_and_never_beyond_the_places() {
-    struct Slow(Arc<Counted>);
-    impl Work for Slow {
-        async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
-            let now = self.0.now.fetch_add(1, Ordering::SeqCst) + 1;
-            self.0.most.fetch_max(now, Ordering::SeqCst);
-            if let Some(subject) = job.passed.get::<String>() {
-                assert_eq!(*subject, job.subject);
-                self.0.told.fetch_add(1, Ordering::SeqCst);
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-            self.0.now.fetch_sub(1, Ordering::SeqCst);
-            Outcome::success()
+struct Slow(Arc<Counted>);
+
+impl Work for Slow {
+    async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
+        let now = self.0.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.0.most.fetch_max(now, Ordering::SeqCst);
+        if let Some(subject) = job.passed.get::<String>() {
+            assert_eq!(*subject, job.subject);
+            self.0.told.fetch_add(1, Ordering::SeqCst);
         }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        self.0.now.fetch_sub(1, Ordering::SeqCst);
+        Outcome::success()
     }
+}
+
+fn tells(job: &Claimed, context: &Context) -> Outcome {
+    context.pass_on(Passed::new(job.subject.clone()));
+    Outcome::success()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_jobs_run_at_once_than_there_are_places_wherever_they_come_from() {
     let mut spec = PipelineSpec::staged("p", &["one", "two"]);
     (spec.stages[0].1.workers, spec.stages[1].1.workers) = (4, 1);
     let subjects: Vec<String> = (0..60).map(|n| format!("s{n}")).collect();
     let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
     let house = House::with(spec, &subjects).await;
-    let first = Does(|job: &Claimed, context: &Context| {
-        context.pass_on(Passed::new(job.subject.clone()));
-        Outcome::success()
-    });
     let counted = Arc::new(Counted::default());
-    let worker = house.worker().stage("p", "one", first).stage("p", "two", Slow(counted.clone()));
+    let worker = house.worker().stage("p", "one", Does(tells));
+    let worker = worker.stage("p", "two", Slow(counted.clone()));
     assert_eq!(work(worker).await, Summary { runs: 120, succeeded: 120, errors: 0 });
     assert_eq!(counted.most.load(Ordering::SeqCst), 1);
-    assert!(counted.told.load(Ordering::SeqCst) > 0, "nobody was carried on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_carried_on_with_what_is_known_of_it() {
+    let house = House::with(PipelineSpec::staged("p", &["one", "two"]), &[]).await;
+    let counted = Arc::new(Counted::default());
+    let worker = Worker::new(house.db.clone(), Settings::default())
+        .stage("p", "one", Does(tells))
+        .stage("p", "two", Slow(counted.clone()));
+    let (stop, stopped) = watch::channel(Stop::No);
+    let worker = tokio::spawn(worker.run(stopped));
+    // The second stage may be looking for work just then; it does so once a second.
+    let mut added = 0;
+    while counted.told.load(Ordering::SeqCst) == 0 {
+        added += 1;
+        assert!(added < 200, "nobody was carried on");
+        let job = NewJob::new(format!("s{added}"));
+        let done = house.with_catalog(move |tx, catalog| {
+            add(tx, tx.now(), catalog.named("p")?, "ann", std::slice::from_ref(&job))
+        });
+        let id = done.await.unwrap()[0].job;
+        while house.job(id).await.status != Status::Succeeded {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    stop.send_replace(Stop::Shutdown);
+    let summary = worker.await.unwrap().unwrap();
+    assert_eq!(summary, Summary { runs: 2 * added, succeeded: 2 * added, errors: 0 });
 }
 
 #[tokio::test(flavor = "multi_thread")]
