@@ -9,7 +9,7 @@ use crate::rules::counts::Counts;
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line;
 use crate::rules::people::hold;
-use crate::rules::pipelines;
+use crate::rules::pipelines::{self, Entered};
 use db::{Engine, Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -67,10 +67,11 @@ fn insert(
     for job in jobs {
         check(pipeline, job)?;
     }
-    pipelines::enter(tx, pipeline)?;
-    let ids = tx.next_ids("job_ids", jobs.len())?;
+    let Entered { ids, holds } = pipelines::enter(tx, pipeline, jobs.len())?;
     let (mut drafts, mut answers) = draft_all(now, pipeline, jobs, &ids);
-    hold_back(tx, &mut drafts)?;
+    if holds {
+        hold_back(tx, &mut drafts)?;
+    }
     park(tx, pipeline, &mut drafts)?;
     let merged = insert_waiting(tx, now, pipeline, &drafts)?;
     for answer in &mut answers {
@@ -264,7 +265,7 @@ pub(crate) fn lines(names: &[String]) -> Option<String> {
 /// Adding to a held batch or collection is accepted, as held.
 fn hold_back(tx: &mut Tx<'_>, drafts: &mut [Draft<'_>]) -> Result<()> {
     let held = hold::held_names_locked(tx)?;
-    for draft in drafts.iter_mut().filter(|_| !held.is_empty()) {
+    for draft in drafts {
         if let Some(by) = held.of(draft.job.batch, draft.job.collection.as_deref()) {
             draft.state = State::Held;
             draft.held_by = Some(by.to_string());

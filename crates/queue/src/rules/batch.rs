@@ -217,8 +217,8 @@ pub fn move_entries(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, limit: i64)
     let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
     let last = rows.last().map_or(0, |r| r.0);
     let pipeline = catalog.pipeline(batch.pipeline)?;
-    match pipelines::enter(tx, pipeline) {
-        Ok(()) => {}
+    match pipelines::enter(tx, pipeline, 0) {
+        Ok(_) => {}
         // Its queue was deleted: what waited there was cancelled, and so is what was still to come.
         Err(Error::Unknown { what: "queue", .. }) => {
             tx.send(&GONE, &db::params![id, last])?;

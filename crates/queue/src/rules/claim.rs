@@ -44,6 +44,8 @@ pub(crate) struct Context {
     due: bool,
     failures: bool,
     budgets: bool,
+    /// When the first delayed job is due, and when the first target is looked after.
+    next: [Option<Micros>; 2],
 }
 
 impl FromRow for Context {
@@ -62,6 +64,7 @@ impl FromRow for Context {
             due: row.get(7)?,
             failures: row.get(8)?,
             budgets: row.get(9)?,
+            next: [row.get(10)?, row.get(11)?],
         })
     }
 }
@@ -145,6 +148,14 @@ struct Claiming<'c> {
     blocked: bool,
 }
 
+/// What a claim hands out.
+#[derive(Debug, Default)]
+pub struct Claims {
+    pub jobs: Vec<Claimed>,
+    /// When the stage may have something to claim without any news.
+    pub next: Option<Micros>,
+}
+
 /// Claims jobs for a worker whose lease is good.
 pub fn claim(
     tx: &mut Tx<'_>,
@@ -152,12 +163,24 @@ pub fn claim(
     catalog: &Catalog,
     request: Request<'_>,
 ) -> Result<Vec<Claimed>> {
+    Ok(claim_and_look_ahead(tx, now, catalog, request)?.jobs)
+}
+
+/// As [`claim`], and says when to look again.
+pub fn claim_and_look_ahead(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    request: Request<'_>,
+) -> Result<Claims> {
     let (pipeline, stage) = catalog.stage(request.stage)?;
     let Some(context) = look_round(tx, now, pipeline, stage, request)? else {
-        return Ok(Vec::new());
+        return Ok(Claims::default());
     };
+    let mut next = context.next;
     if context.due {
         wake_due(tx, now, stage)?;
+        next[0] = next_due(tx, stage)?;
     }
     let mut claiming = Claiming {
         held: if context.holds { hold::held_names_locked(tx)? } else { Held::default() },
@@ -182,7 +205,8 @@ pub fn claim(
         // Those just put aside may include the first that can look after a target.
         claiming.probes(tx)?;
     }
-    claiming.finish(tx)
+    let next = next.into_iter().flatten().min().map(|at| at.max(now));
+    Ok(Claims { jobs: claiming.finish(tx)?, next })
 }
 
 /// Whether one more claim may look at a stage now. On PostgreSQL two at a time: those that claim
@@ -493,11 +517,10 @@ pub(crate) fn mark_overtaken<'l>(
     Ok(())
 }
 
-/// When a stage may have something to claim without any news.
-pub fn next_event(tx: &mut Tx<'_>, now: Micros, stage: i64) -> Result<Option<Micros>> {
-    const NEXT: Statement = statement!("sql/next_event");
-    let (due, probe): (Option<Micros>, Option<Micros>) = tx.one(&NEXT, &db::params![stage])?;
-    Ok(due.into_iter().chain(probe).min().map(|at| at.max(now)))
+/// When the first delayed job of a stage is due.
+fn next_due(tx: &mut Tx<'_>, stage: &Stage) -> Result<Option<Micros>> {
+    const DUE: Statement = statement!("sql/next_due");
+    Ok(tx.one::<(Option<Micros>,)>(&DUE, &db::params![stage.id])?.0)
 }
 
 /// Whether nothing but held jobs is left in a stage, and nothing can come from an earlier one or

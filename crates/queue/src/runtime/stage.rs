@@ -4,7 +4,7 @@
 use crate::catalog::Stage;
 use crate::error::{Error, Result};
 use crate::job::{Claimed, JobError, Lease, Outcome, Settlement};
-use crate::rules::claim::{Request, claim, enter_lane, is_empty, next_event};
+use crate::rules::claim::{Claims, Request, claim_and_look_ahead, enter_lane, is_empty};
 use crate::rules::lease::take_over;
 use crate::rules::running::start;
 use crate::runtime::context::{Context, Stop};
@@ -290,9 +290,8 @@ impl Loop {
                 return Ok(Claim { jobs: Vec::new(), next: None, empty: false, busy: true, now });
             }
             let request = Request { worker, who: &who, stage: id, limit: want, start };
-            let jobs = claim(tx, now, &catalog, request)?;
+            let Claims { jobs, next } = claim_and_look_ahead(tx, now, &catalog, request)?;
             let less = jobs.len() < want;
-            let next = if less { next_event(tx, now, id)? } else { None };
             let empty = less && until_empty && is_empty(tx, id)?;
             Ok(Claim { jobs, next, empty, busy: false, now })
         })

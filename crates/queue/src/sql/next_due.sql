@@ -1,0 +1,1 @@
+select min(due) from waiting where stage = $1 and state = 2

@@ -1,1 +1,0 @@
-select id from pipelines where id = $1 and deleted_at is null
