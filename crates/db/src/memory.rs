@@ -24,9 +24,12 @@ impl Memory {
         now: Micros,
         work: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.connection.raw("BEGIN")?;
+        self.connection.begin()?;
         let result = work(&mut Tx::new(Inner::Sqlite(&self.connection), now));
-        self.connection.raw(if result.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        match result.is_ok() {
+            true => self.connection.commit()?,
+            false => self.connection.roll_back()?,
+        }
         result
     }
 
@@ -36,10 +39,10 @@ impl Memory {
         now: Micros,
         work: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> Result<(), E> {
-        self.connection.raw("BEGIN")?;
+        self.connection.begin()?;
         // Whatever the closure says is lost with the process it ran in.
         let _ = work(&mut Tx::new(Inner::Sqlite(&self.connection), now));
-        self.connection.raw("ROLLBACK")?;
+        self.connection.roll_back()?;
         Ok(())
     }
 }

@@ -189,30 +189,21 @@ impl<'c> Tx<'c> {
 
     /// The next `count` values of a sequence, ascending.
     pub fn next_ids(&mut self, sequence: &'static str, count: usize) -> Result<Vec<i64>> {
-        const TAKE: Statement = statement!("sql/next_ids", per engine);
-        const FIRST: Statement = statement!("sql/first_ids");
-        const TAKEN: Statement = statement!("sql/taken_ids");
+        const TAKE: Statement = statement!("sql/next_ids");
         if count == 0 {
             return Ok(Vec::new());
         }
         let n = i64::try_from(count).unwrap_or(i64::MAX);
-        let params = [Value::Text(sequence), Value::Int(n)];
-        match self.engine() {
-            Engine::Sqlite => {
-                // Nobody else writes meanwhile, and `returning` would build a table for one row.
-                if self.execute(&TAKE, &params)? == 0 {
-                    self.execute(&FIRST, &params)?;
-                }
-                let (last,): (i64,) = self.one(&TAKEN, &params[..1])?;
-                Ok((last - n + 1..=last).collect())
-            }
-            Engine::Postgres => {
-                let mut ids: Vec<i64> =
-                    self.query::<(i64,)>(&TAKE, &params)?.into_iter().map(|r| r.0).collect();
-                ids.sort_unstable();
-                Ok(ids)
-            }
+        if let Inner::Sqlite(connection) = &self.inner {
+            let counted = connection.count_on(sequence, n);
+            let last = self.note(counted)?;
+            return Ok((last - n + 1..=last).collect());
         }
+        let params = [Value::Text(sequence), Value::Int(n)];
+        let mut ids: Vec<i64> =
+            self.query::<(i64,)>(&TAKE, &params)?.into_iter().map(|r| r.0).collect();
+        ids.sort_unstable();
+        Ok(ids)
     }
 
     /// As [`Tx::next_ids`], where only the order matters: PostgreSQL gives a whole range at once,

@@ -31,6 +31,9 @@ pub(crate) struct SqliteConnection {
     pub(super) inner: Connection,
     /// Named in errors.
     pub(super) shown: String,
+    /// The counters that the open transaction has moved on: written when it ends, and not at
+    /// every step, of which there are many in one commit.
+    counters: RefCell<HashMap<&'static str, i64>>,
     /// Statement texts as SQLite wants them, made once.
     texts: RefCell<HashMap<&'static str, Arc<str>>>,
     rewrites: Vec<Rewrite>,
@@ -96,7 +99,8 @@ impl SqliteConnection {
 
     fn wrap(inner: Connection, shown: String, rewrites: Vec<Rewrite>) -> SqliteConnection {
         inner.set_prepared_statement_cache_capacity(256);
-        SqliteConnection { inner, shown, texts: RefCell::default(), rewrites }
+        let (counters, texts) = (RefCell::default(), RefCell::default());
+        SqliteConnection { inner, shown, counters, texts, rewrites }
     }
 
     /// Refuses a file that some other program keeps its tables in.
@@ -212,6 +216,41 @@ impl SqliteConnection {
                 prepared.execute(params).map(|n| n > 0).map_err(|e| self.named(statement, e))
             })
             .collect()
+    }
+
+    /// Begins a transaction in which nobody else writes.
+    pub fn begin(&self) -> Result<()> {
+        self.counters.borrow_mut().clear();
+        self.raw("BEGIN IMMEDIATE")
+    }
+
+    pub fn commit(&self) -> Result<()> {
+        const SET: Statement = statement!("sql/set_counter");
+        for (name, value) in self.counters.borrow_mut().drain() {
+            self.execute(&SET, &[Value::Text(name), Value::Int(value)])?;
+        }
+        self.raw("COMMIT")
+    }
+
+    pub fn roll_back(&self) -> Result<()> {
+        self.counters.borrow_mut().clear();
+        self.raw("ROLLBACK")
+    }
+
+    /// Moves a counter on by `count`; where it is then.
+    pub fn count_on(&self, name: &'static str, count: i64) -> Result<i64> {
+        const VALUE: Statement = statement!("sql/counter");
+        let known = self.counters.borrow().get(name).copied();
+        let mut value = known.unwrap_or(0);
+        if known.is_none() {
+            self.query(&VALUE, &[Value::Text(name)], &mut |row| {
+                value = row.get(0)?;
+                Ok(())
+            })?;
+        }
+        value += count;
+        self.counters.borrow_mut().insert(name, value);
+        Ok(value)
     }
 
     pub fn raw(&self, sql: &str) -> Result<()> {

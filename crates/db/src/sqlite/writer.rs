@@ -56,12 +56,12 @@ impl Writer {
         if !self.gate.enter(|| began.elapsed() < self.options.patience)? {
             return Err(self.held_up());
         }
-        let migrated = self.connection.raw("BEGIN IMMEDIATE").and_then(|()| {
+        let migrated = self.connection.begin().and_then(|()| {
             let mut tx = Tx::new(Inner::Sqlite(&self.connection), self.options.clock.now_here());
             migrate::run(&mut tx, &self.connection.shown, migrations)
         });
         let ended = match migrated {
-            Ok(()) => self.connection.raw("COMMIT"),
+            Ok(()) => self.connection.commit(),
             Err(error) => {
                 self.roll_back();
                 Err(error)
@@ -90,7 +90,7 @@ impl Writer {
 
     /// Runs one group from BEGIN to the answers.
     fn group(&self, first: Box<dyn Operation>, inbox: &Inbox) {
-        if let Err(error) = self.connection.raw("BEGIN IMMEDIATE") {
+        if let Err(error) = self.connection.begin() {
             self.gate.leave();
             first.answer(Err(error));
             return;
@@ -161,7 +161,7 @@ impl Writer {
     /// SQLite gives up loses at least one closure, so this ends.
     fn run_again(&self, done: &mut Vec<Done>, failed: &mut Vec<Failed>) {
         while self.connection.outside_transaction() {
-            if let Err(error) = self.connection.raw("BEGIN IMMEDIATE") {
+            if let Err(error) = self.connection.begin() {
                 for one in done.drain(..) {
                     one.operation.answer(Err(Error::Busy(error.to_string())));
                 }
@@ -187,7 +187,7 @@ impl Writer {
             self.roll_back();
             return Ok(());
         }
-        self.connection.raw("COMMIT").inspect_err(|_| self.roll_back())
+        self.connection.commit().inspect_err(|_| self.roll_back())
     }
 
     fn answer(&self, done: Vec<Done>, failed: Vec<Failed>, committed: Result<()>) {
@@ -220,7 +220,7 @@ impl Writer {
     fn roll_back(&self) {
         if !self.connection.outside_transaction() {
             // Fails only if there is no transaction, which is what is wanted.
-            let _ = self.connection.raw("ROLLBACK");
+            let _ = self.connection.roll_back();
         }
     }
 

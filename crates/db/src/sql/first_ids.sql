@@ -1,1 +1,0 @@
-insert into counters (name, value) values ($1, $2)
