@@ -1,7 +1,6 @@
 //! One job's way through the stages, as it is kept between them.
 
 use crate::error::{Error, Result};
-use crate::item::Item;
 use crate::metadata::Metadata;
 use crate::package::Package;
 use crate::profile::Profile;
@@ -87,11 +86,6 @@ impl FromRow for Ingest {
             recorded_at: row.get(12)?,
         })
     }
-}
-
-pub fn find(tx: &mut Tx<'_>, job: i64) -> Result<Option<Ingest>> {
-    const FIND: Statement = statement!("sql/find_ingest");
-    Ok(tx.first(&FIND, &db::params![job])?)
 }
 
 /// What is known of a job, and the profile of its collection; either may not be there.
@@ -216,11 +210,4 @@ pub fn forget_files(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
     const FORGET: Statement = statement!("sql/forget_ingest_files");
     tx.send(&FORGET, &db::params![job])?;
     Ok(())
-}
-
-/// What a stage works with: the job's row and what it is to bring in.
-#[derive(Debug, Clone)]
-pub struct Loaded {
-    pub ingest: Ingest,
-    pub item: Item,
 }

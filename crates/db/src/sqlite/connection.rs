@@ -254,7 +254,7 @@ impl SqliteConnection {
     }
 
     pub fn raw(&self, sql: &str) -> Result<()> {
-        // Cached, because savepoints frame every closure.
+        // Cached, because these frame every commit.
         if sql.contains(';') {
             return self.inner.execute_batch(sql).map_err(|e| self.error(e));
         }

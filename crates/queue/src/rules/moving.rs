@@ -1,7 +1,7 @@
 //! Runs that succeeded and have a stage before them. Where their worker has a free place in that
 //! stage, and nobody waits there who would go first, they are carried on: the transaction that
-//! settles a run also claims and starts the next one, and the job is nobody's in between. All others
-//! wait in the next stage for a claim.
+//! settles a run also claims and starts the next one, so that the job is never nobody's in between.
+//! All others wait in the next stage for a claim.
 
 use crate::catalog::{Pipeline, Stage};
 use crate::codes::Status;

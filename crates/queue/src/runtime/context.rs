@@ -105,11 +105,17 @@ impl Context {
     /// Keeps a durable mark of what is done, so that a later run of the stage need not do it again.
     /// An error says that the run should stop: its lease is gone.
     pub async fn checkpoint(&self, key: impl Into<String>, value: impl Into<String>) -> Result<()> {
-        let (this, key, value) = (self.clone(), key.into(), value.into());
-        self.write(move |tx| this.checkpoint_in(tx, &key, &value)).await
+        let (key, value) = (key.into(), value.into());
+        let (worker, lease) = (self.shared.worker, self.lease.clone());
+        self.fenced(move |tx| {
+            let now = tx.now();
+            let kept = running::checkpoint(tx, now, worker, &lease, &key, &value)?;
+            Ok(kept.then_some(()))
+        })
+        .await
     }
 
-    /// As [`Context::checkpoint`], together with what else is written.
+    /// As [`Context::checkpoint`] within [`Context::write`], together with what else is written.
     pub fn checkpoint_in(&self, tx: &mut Tx<'_>, key: &str, value: &str) -> Result<()> {
         let now = tx.now();
         running::mark(tx, now, self.lease.job, self.stage, key, value)
