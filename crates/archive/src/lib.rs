@@ -45,4 +45,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(2, "0002_archive"),
     queue::MIGRATIONS[1],
     migration!(4, "0004_received"),
+    queue::MIGRATIONS[2],
 ];

@@ -5,7 +5,8 @@ use crate::tx::Tx;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -94,9 +95,11 @@ pub enum Lane {
 }
 
 /// Operations waiting for a database thread, at most `limit` of them.
+///
+/// The thread that fell idle last is woken first. Where one suffices, one does everything, and its
+/// connection has its statements prepared; the others are for when there is more to do.
 pub(crate) struct Inbox {
     state: Mutex<InboxState>,
-    arrived: Condvar,
     limit: usize,
 }
 
@@ -104,6 +107,8 @@ pub(crate) struct Inbox {
 struct InboxState {
     urgent: VecDeque<Box<dyn Operation>>,
     normal: VecDeque<Box<dyn Operation>>,
+    /// Threads that wait for one, the one that fell idle last at the end.
+    idle: Vec<Thread>,
     closed: bool,
 }
 
@@ -115,7 +120,7 @@ impl InboxState {
 
 impl Inbox {
     pub fn new(limit: usize) -> Inbox {
-        Inbox { state: Mutex::default(), arrived: Condvar::new(), limit }
+        Inbox { state: Mutex::default(), limit }
     }
 
     fn lock(&self) -> MutexGuard<'_, InboxState> {
@@ -142,21 +147,30 @@ impl Inbox {
             (None, Lane::Urgent) => state.urgent.push_back(operation),
             (None, Lane::Normal) => state.normal.push_back(operation),
         }
+        let idle = state.idle.pop();
         drop(state);
-        self.arrived.notify_one();
+        if let Some(thread) = idle {
+            thread.unpark();
+        }
     }
 
     /// Waits for an operation; None once the inbox is closed and empty.
     pub fn take(&self) -> Option<Box<dyn Operation>> {
-        let mut state = self.lock();
+        let me = thread::current();
         loop {
+            let mut state = self.lock();
+            // Still there if it was woken by nobody.
+            state.idle.retain(|thread| thread.id() != me.id());
             if let Some(operation) = state.pop() {
                 return Some(operation);
             }
             if state.closed {
                 return None;
             }
-            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle.push(me.clone());
+            drop(state);
+            // Returns at once if it was woken since.
+            thread::park();
         }
     }
 
@@ -180,7 +194,8 @@ impl Inbox {
     }
 
     pub fn close(&self) {
-        self.lock().closed = true;
-        self.arrived.notify_all();
+        let mut state = self.lock();
+        state.closed = true;
+        state.idle.drain(..).for_each(|thread| thread.unpark());
     }
 }

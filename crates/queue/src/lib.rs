@@ -17,4 +17,5 @@ pub use job::*;
 use db::{Migration, migration};
 
 /// The schema of the queue.
-pub const MIGRATIONS: &[Migration] = &[migration!(1, "0001_queue"), migration!(3, "0003_claims")];
+pub const MIGRATIONS: &[Migration] =
+    &[migration!(1, "0001_queue"), migration!(3, "0003_claims"), migration!(5, "0005_batches")];

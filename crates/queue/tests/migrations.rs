@@ -7,9 +7,11 @@ mod support;
 use db::{Address, Db, Options, Statement, Tx};
 use queue::rules::claim::{Request, claim};
 use queue::rules::lease::{NewWorker, register};
+use queue::rules::report;
 use queue::{Catalog, Result, Status, view};
 
-/// As the first schema had them: one job waits, one succeeded, one was cancelled, one failed.
+/// As the first schema had them: one job waits, one succeeded, one was cancelled, one failed; one
+/// batch is under way, one is to be reported.
 const BEFORE: &[&str] = &[
     "insert into pipelines (id, name, plain, coalesces, history, restart_position, settings, created_at, created_by)
      values (1, 'letters', 1, 1, 0, 0, '{}', 5, 'ann')",
@@ -23,6 +25,10 @@ const BEFORE: &[&str] = &[
      values (1, 1, 0, 50, 10, 'q/a', 'k', 0, 10)",
     "insert into failures (job, pipeline, subject, lock, stage, failed_at, code, message, needs_review, recoverable, overtaken)
      values (4, 1, 'd', 'q/d', 1, 23, 'torn', 'torn', 1, 1, 0)",
+    "insert into batches (id, label, pipeline, submitter, mode, state, held, total, open, succeeded, failed, cancelled, moved,
+       created_at, updated_at)
+     values (1, 'under way', 1, 'ann', 'new', 1, 0, 1, 1, 0, 0, 0, 1, 10, 10),
+            (2, 'to be reported', 1, 'ann', 'new', 2, 0, 1, 0, 1, 0, 0, 1, 11, 11)",
 ];
 
 fn statement(text: &'static str) -> Statement {
@@ -69,6 +75,11 @@ fn from_the_first(address: &Address) {
         Ok(jobs.into_iter().map(|job| job.lease.job).collect())
     });
     assert_eq!(claimed.unwrap(), [1]);
+    let reported: Result<Vec<i64>> = db.write_blocking(|tx| {
+        let catalog = Catalog::load(tx)?;
+        Ok(report::write_next(tx, tx.now(), &catalog)?.into_iter().map(|r| r.batch).collect())
+    });
+    assert_eq!(reported.unwrap(), [2]);
 }
 
 #[test]

@@ -10,6 +10,8 @@ use crate::row::Row;
 use crate::statement::Statement;
 use crate::value::Encoded;
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Notification, SimpleQueryMessage};
@@ -28,8 +30,11 @@ const BEGIN_READING: &str =
 
 const OLDEST_VERSION: i32 = 130_000;
 
-/// For so long after it was read, the server's clock is reckoned for whoever only reads.
+/// For so long after it was read, the server's clock is reckoned.
 const CLOCK_GOOD: Duration = Duration::from_secs(10);
+/// How far the server's clock may be from where it was reckoned.
+const CLOCK_OFF: Micros = 50_000;
+const CLOCK_ASKED_IN: Duration = Duration::from_millis(25);
 
 /// Statements that may be under way unanswered, and the bytes of their parameters.
 const SENT_MAX: usize = 64;
@@ -48,12 +53,33 @@ pub(crate) struct Mark {
     pub number: i64,
 }
 
+/// What a transaction took for the server's clock; the server is asked for it meanwhile.
+struct Reckoning {
+    now: Micros,
+    at: Instant,
+    /// What the server said; 0 until it did.
+    said: Arc<AtomicI64>,
+}
+
+impl Reckoning {
+    fn is_answered(&self) -> bool {
+        self.said.load(Ordering::Relaxed) != 0
+    }
+
+    fn is_right(&self) -> bool {
+        let said = self.said.load(Ordering::Relaxed);
+        let since = Micros::try_from(self.at.elapsed().as_micros()).unwrap_or(Micros::MAX);
+        said >= self.now - CLOCK_OFF && said <= self.now.saturating_add(since) + CLOCK_OFF
+    }
+}
+
 pub(crate) struct PostgresConnection {
     pipeline: Pipeline,
     statements: HashMap<&'static str, tokio_postgres::Statement>,
     sent_bytes: usize,
     /// The server's clock when it was last read, and when that was by ours.
     clock: Option<(Micros, Instant)>,
+    reckoning: Option<Reckoning>,
     shown: String,
     step: Option<Step>,
 }
@@ -65,6 +91,7 @@ impl PostgresConnection {
             statements: HashMap::new(),
             sent_bytes: 0,
             clock: None,
+            reckoning: None,
             shown: server.shown().to_string(),
             step: None,
         };
@@ -99,15 +126,25 @@ impl PostgresConnection {
         self.pipeline.is_closed()
     }
 
-    /// Opens a transaction and asks for the server's clock in the same round trip. One that only
-    /// reads decides nothing by the clock, and need not wait for it.
+    /// Opens a transaction; the time is the server's. Where it can be reckoned nobody waits for it:
+    /// one that only reads decides nothing by the clock, and one that writes asks for it on the way
+    /// and looks whether it was right before it commits.
     pub fn begin(&mut self, read_only: bool) -> Result<Micros> {
-        if let Some(now) = self.reckoned().filter(|_| read_only) {
-            self.send_raw(BEGIN_READING);
-            return Ok(now);
-        }
+        self.reckoning = None;
         self.send_raw(if read_only { BEGIN_READING } else { "BEGIN" });
-        let (mut now, steps) = (None, self.step.take());
+        match self.reckoned() {
+            Some(now) if read_only => Ok(now),
+            // Whoever looks at the order of steps wants each at its place.
+            Some(now) if self.step.is_none() => {
+                self.ask_clock_on_the_way(now)?;
+                Ok(now)
+            }
+            _ => self.ask_clock(),
+        }
+    }
+
+    fn ask_clock(&mut self) -> Result<Micros> {
+        let (mut now, steps, before) = (None, self.step.take(), Instant::now());
         let asked = self.query(&CLOCK, &[], &mut |row| {
             now = Some(row.get(0)?);
             Ok(())
@@ -117,8 +154,36 @@ impl PostgresConnection {
         let now = now.ok_or_else(|| {
             Error::Other(self.shown.clone(), "the server's clock could not be read".to_string())
         })?;
-        self.clock = Some((now, Instant::now()));
+        // From an answer that was long under way nothing can be reckoned.
+        let good = before.elapsed() < CLOCK_ASKED_IN;
+        self.clock = good.then(|| (now, Instant::now()));
         Ok(now)
+    }
+
+    fn ask_clock_on_the_way(&mut self, now: Micros) -> Result<()> {
+        let (prepared, client) = (self.prepared(&CLOCK)?, self.pipeline.client());
+        let said = Arc::new(AtomicI64::new(0));
+        self.reckoning = Some(Reckoning { now, at: Instant::now(), said: said.clone() });
+        self.pipeline.send(CLOCK.name, async move {
+            let row = client.query_one(&prepared, &[]).await?;
+            said.store(row.try_get(0)?, Ordering::Relaxed);
+            Ok(())
+        });
+        Ok(())
+    }
+
+    /// Refuses to commit by a time that was not the server's: the machine slept, or somebody set a
+    /// clock. The next transaction asks.
+    fn check_clock(&mut self) -> Result<()> {
+        let Some(reckoning) = self.reckoning.take() else { return Ok(()) };
+        if !reckoning.is_answered() {
+            self.ask("", std::future::ready(Ok(())))?;
+        }
+        if reckoning.is_right() {
+            return Ok(());
+        }
+        self.clock = None;
+        Err(Error::Collision("the server's clock is not where it was reckoned".to_string()))
     }
 
     fn reckoned(&self) -> Option<Micros> {
@@ -141,7 +206,10 @@ impl PostgresConnection {
         // One round trip for both, and for what was sent before. If something failed, the server
         // takes the COMMIT for a ROLLBACK, and the error is that of what was sent.
         let step = self.step.take();
-        let done = self.send(&MARK, &[&mark.id, &mark.number]).and_then(|()| self.raw("COMMIT"));
+        let done = self
+            .check_clock()
+            .and_then(|()| self.send(&MARK, &[&mark.id, &mark.number]))
+            .and_then(|()| self.raw("COMMIT"));
         self.step = step;
         match done {
             Ok(()) => Attempt::Committed(wakes),

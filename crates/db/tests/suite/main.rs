@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod backup;
+mod clocks;
 mod commits;
 mod full_disk;
 mod lost_server;

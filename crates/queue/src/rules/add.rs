@@ -7,11 +7,10 @@ use crate::error::{Error, Result};
 use crate::job::{Added, JobError, NewJob, PRIORITY_DEFAULT};
 use crate::rules::counts::Counts;
 use crate::rules::history::{Event, Journal, Weight};
-use crate::rules::line;
+use crate::rules::line::{self, Ahead};
 use crate::rules::people::hold;
-use crate::rules::pipelines::{self, Entered};
 use db::{Engine, Micros, Statement, Tx, Value, statement};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// A lock or a coalescing key is at most this long.
 const LOCK_BYTES_MAX: usize = 16 * 1024;
@@ -20,6 +19,7 @@ const TARGETS_MAX: usize = 32;
 /// A new job with everything worked out that needs no database.
 struct Draft<'a> {
     job: &'a NewJob,
+    /// 0 until it is given one.
     id: i64,
     lock: String,
     key: Option<String>,
@@ -30,6 +30,29 @@ struct Draft<'a> {
     payload: Option<&'a [u8]>,
     state: State,
     held_by: Option<String>,
+}
+
+impl Draft<'_> {
+    /// The lock it would take now.
+    fn lock_wanted(&self) -> Option<&str> {
+        (self.state == State::Ready).then_some(self.lock.as_str())
+    }
+}
+
+/// Which draft a job of the call became, and whether an earlier one had become it already.
+struct Place {
+    draft: usize,
+    coalesced: bool,
+}
+
+/// What whoever adds jobs is given.
+struct Entered {
+    /// The jobs' ids, ascending.
+    ids: Vec<i64>,
+    /// Whether anything is held at all.
+    holds: bool,
+    /// Who stands before them in the lines for their locks.
+    ahead: HashMap<String, Ahead>,
 }
 
 /// Adds jobs to the first stage of a pipeline, all or none of them.
@@ -67,18 +90,21 @@ fn insert(
     for job in jobs {
         check(pipeline, job)?;
     }
-    let Entered { ids, holds } = pipelines::enter(tx, pipeline, jobs.len())?;
-    let (mut drafts, mut answers) = draft_all(now, pipeline, jobs, &ids);
+    let (mut drafts, places) = draft_all(now, pipeline, jobs);
+    let Entered { ids, holds, ahead } = enter(tx, pipeline, &drafts)?;
+    drafts.iter_mut().zip(ids).for_each(|(draft, id)| draft.id = id);
     if holds {
         hold_back(tx, &mut drafts)?;
     }
-    park(tx, pipeline, &mut drafts)?;
+    park(pipeline, &mut drafts, &ahead);
     let merged = insert_waiting(tx, now, pipeline, &drafts)?;
-    for answer in &mut answers {
-        if let Some(existing) = merged.get(&answer.job) {
-            *answer = Added { job: *existing, coalesced: true };
-        }
-    }
+    let answers = places
+        .into_iter()
+        .map(|Place { draft, coalesced }| match merged.get(&drafts[draft].id) {
+            Some(existing) => Added { job: *existing, coalesced: true },
+            None => Added { job: drafts[draft].id, coalesced },
+        })
+        .collect();
     let new: Vec<&Draft<'_>> = drafts.iter().filter(|d| !merged.contains_key(&d.id)).collect();
     insert_jobs(tx, now, pipeline, who, &new)?;
     renew_payloads(tx, &drafts, &merged)?;
@@ -112,15 +138,15 @@ pub fn add_failed(
     check(pipeline, job)?;
     Counts::lock(tx, job.batch.into_iter())?;
     let ids = tx.next_ids("job_ids", 1)?;
-    let (drafts, _) = draft_all(now, pipeline, std::slice::from_ref(job), &ids);
-    insert_jobs(tx, now, pipeline, who, &drafts.iter().collect::<Vec<_>>())?;
+    let draft = Draft { id: ids[0], ..draft(now, pipeline, job) };
+    insert_jobs(tx, now, pipeline, who, &[&draft])?;
     let place = crate::rules::ending::Ending {
         job: ids[0],
         stage: pipeline.first().id,
         from: Status::Queued,
         batch: None,
-        subject: &drafts[0].job.subject,
-        lock: &drafts[0].lock,
+        subject: &job.subject,
+        lock: &draft.lock,
     };
     let (mut journal, mut counts) = (Journal::default(), Counts::default());
     counts.moved(job.batch, None, Status::Failed);
@@ -190,13 +216,12 @@ fn draft_all<'a>(
     now: Micros,
     pipeline: &Pipeline,
     jobs: &'a [NewJob],
-    ids: &[i64],
-) -> (Vec<Draft<'a>>, Vec<Added>) {
+) -> (Vec<Draft<'a>>, Vec<Place>) {
     let mut drafts: Vec<Draft<'a>> = Vec::with_capacity(jobs.len());
-    let mut answers = Vec::with_capacity(jobs.len());
+    let mut places = Vec::with_capacity(jobs.len());
     let mut seen: HashMap<(String, String), usize> = HashMap::new();
-    for (job, id) in jobs.iter().zip(ids) {
-        let draft = draft(now, pipeline, job, *id);
+    for job in jobs {
+        let draft = draft(now, pipeline, job);
         let same = draft.key.clone().map(|key| (draft.lock.clone(), key));
         if let Some(index) = same.as_ref().and_then(|same| seen.get(same)) {
             let first = &mut drafts[*index];
@@ -206,24 +231,24 @@ fn draft_all<'a>(
             if first.due <= now && first.state == State::Delayed {
                 first.state = State::Ready;
             }
-            answers.push(Added { job: first.id, coalesced: true });
+            places.push(Place { draft: *index, coalesced: true });
             continue;
         }
         if let Some(same) = same {
             seen.insert(same, drafts.len());
         }
-        answers.push(Added { job: *id, coalesced: false });
+        places.push(Place { draft: drafts.len(), coalesced: false });
         drafts.push(draft);
     }
-    (drafts, answers)
+    (drafts, places)
 }
 
-fn draft<'a>(now: Micros, pipeline: &Pipeline, job: &'a NewJob, id: i64) -> Draft<'a> {
+fn draft<'a>(now: Micros, pipeline: &Pipeline, job: &'a NewJob) -> Draft<'a> {
     let lock = job.lock.clone().unwrap_or_else(|| default_lock(pipeline, &job.subject));
     let due = job.due.unwrap_or(now);
     Draft {
         job,
-        id,
+        id: 0,
         key: coalesce_key(pipeline, &job.subject, &lock, job.batch),
         lock,
         priority: job.priority.unwrap_or(PRIORITY_DEFAULT),
@@ -274,12 +299,42 @@ fn hold_back(tx: &mut Tx<'_>, drafts: &mut [Draft<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Parks jobs that must wait for their lock. Coalescing pipelines look at owners only: their
-/// waiting jobs merge instead of lining up.
-fn park(tx: &mut Tx<'_>, pipeline: &Pipeline, drafts: &mut [Draft<'_>]) -> Result<()> {
-    let locks: BTreeSet<&str> =
-        drafts.iter().filter(|d| d.state == State::Ready).map(|d| d.lock.as_str()).collect();
-    let ahead = line::ahead(tx, &locks, !pipeline.coalesces)?;
+/// Makes sure that jobs are not added to a queue that is gone, or is about to be: whoever deletes
+/// it waits for those who add, and those who come later see that it is deleted. Coalescing
+/// pipelines look at owners of locks only: their waiting jobs merge instead of lining up.
+fn enter(tx: &mut Tx<'_>, pipeline: &Pipeline, drafts: &[Draft<'_>]) -> Result<Entered> {
+    const ENTER: Statement = statement!("sql/enter_pipeline", per engine);
+    const ADDS: Statement = statement!("sql/enter_adds", per engine);
+    let gone = || Error::unknown("queue", &pipeline.name, "it was deleted; create it again");
+    let waiting_too = !pipeline.coalesces;
+    if tx.engine() == Engine::Sqlite {
+        let holds = tx.first::<(bool,)>(&ADDS, &db::params![pipeline.id])?.ok_or_else(gone)?.0;
+        let locks = drafts.iter().filter_map(Draft::lock_wanted).collect();
+        let ahead = line::ahead(tx, &locks, waiting_too)?;
+        return Ok(Entered { ids: tx.next_ids("job_ids", drafts.len())?, holds, ahead });
+    }
+    tx.send(&ENTER, &db::params![pipeline.id])?;
+    let rows: Vec<[Value<'_>; 1]> = drafts.iter().map(|d| [Value::from(d.lock_wanted())]).collect();
+    let common = db::params![pipeline.id, waiting_too];
+    let (mut ids, mut line, mut holds) = (Vec::with_capacity(drafts.len()), Vec::new(), false);
+    for (id, held, lock, owns) in
+        tx.each::<(i64, bool, Option<String>, bool), 1>(&ADDS, &common, &rows)?
+    {
+        match lock {
+            Some(lock) => line.push((lock, id, owns)),
+            None => ids.push(id),
+        }
+        holds |= held;
+    }
+    if ids.len() < drafts.len() {
+        return Err(gone());
+    }
+    ids.sort_unstable();
+    Ok(Entered { ids, holds, ahead: line::in_line(line) })
+}
+
+/// Parks jobs that must wait for their lock.
+fn park(pipeline: &Pipeline, drafts: &mut [Draft<'_>], ahead: &HashMap<String, Ahead>) {
     let mut in_line: HashSet<String> = HashSet::new();
     for draft in drafts.iter_mut().filter(|d| d.state == State::Ready) {
         let busy = ahead.get(&draft.lock).is_some_and(|a| a.blocks(draft.id));
@@ -288,7 +343,6 @@ fn park(tx: &mut Tx<'_>, pipeline: &Pipeline, drafts: &mut [Draft<'_>]) -> Resul
             draft.state = State::Parked;
         }
     }
-    Ok(())
 }
 
 /// Inserts the waiting rows; those that met a waiting job of their key are returned with its id.

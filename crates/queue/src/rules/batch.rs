@@ -11,7 +11,6 @@ use crate::job::NewJob;
 use crate::rules::add;
 use crate::rules::people::hold::{self, Group};
 use crate::rules::people::{Actor, cancel};
-use crate::rules::pipelines;
 use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 
 /// What the mover and the reporter listen to.
@@ -217,17 +216,6 @@ pub fn move_entries(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, limit: i64)
     let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
     let last = rows.last().map_or(0, |r| r.0);
     let pipeline = catalog.pipeline(batch.pipeline)?;
-    match pipelines::enter(tx, pipeline, 0) {
-        Ok(_) => {}
-        // Its queue was deleted: what waited there was cancelled, and so is what was still to come.
-        Err(Error::Unknown { what: "queue", .. }) => {
-            tx.send(&GONE, &db::params![id, last])?;
-            tx.send(&CANCELLED, &db::params![id, count, now])?;
-            finish_if_done(tx, now, id)?;
-            return Ok(count);
-        }
-        Err(error) => return Err(error),
-    }
     let priority = batch.priority.unwrap_or_else(|| priority_of_size(batch.total));
     let jobs: Vec<NewJob> = rows
         .iter()
@@ -241,7 +229,16 @@ pub fn move_entries(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, limit: i64)
             ..NewJob::default()
         })
         .collect();
-    let added = add::add_counted(tx, now, pipeline, &batch.submitter, &jobs)?;
+    let added = match add::add_counted(tx, now, pipeline, &batch.submitter, &jobs) {
+        // Its queue was deleted: what waited there was cancelled, and so is what was still to come.
+        Err(Error::Unknown { what: "queue", .. }) => {
+            tx.send(&GONE, &db::params![id, last])?;
+            tx.send(&CANCELLED, &db::params![id, count, now])?;
+            finish_if_done(tx, now, id)?;
+            return Ok(count);
+        }
+        added => added?,
+    };
     // Entries that were merged (the same subject twice) make fewer jobs than were counted.
     let merged = i64::try_from(added.iter().filter(|a| a.coalesced).count()).unwrap_or(0);
     tx.send(&GONE, &db::params![id, last])?;

@@ -44,17 +44,21 @@ pub fn ahead(
 ) -> Result<HashMap<String, Ahead>> {
     const AHEAD: Statement = statement!("sql/ahead_in_line", per engine);
     let rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::Text(lock)]).collect();
-    let mut found: HashMap<String, Ahead> = HashMap::new();
-    for (lock, id, owns) in
-        tx.each::<(String, i64, bool), 1>(&AHEAD, &[Value::from(waiting_too)], &rows)?
-    {
-        let entry = found.entry(lock).or_default();
+    let found: Vec<(String, i64, bool)> = tx.each(&AHEAD, &[Value::from(waiting_too)], &rows)?;
+    Ok(in_line(found))
+}
+
+/// Of each lock, from rows of a lock, a job, and whether the job owns the lock.
+pub fn in_line(found: impl IntoIterator<Item = (String, i64, bool)>) -> HashMap<String, Ahead> {
+    let mut line: HashMap<String, Ahead> = HashMap::new();
+    for (lock, id, owns) in found {
+        let entry = line.entry(lock).or_default();
         match owns {
             true => entry.owner = Some(id),
             false => entry.first = Some(entry.first.map_or(id, |first| first.min(id))),
         }
     }
-    Ok(found)
+    line
 }
 
 /// Makes waiting jobs ready, or parks them if they must wait for their lock.

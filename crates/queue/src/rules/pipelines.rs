@@ -304,35 +304,6 @@ pub fn depth(tx: &mut Tx<'_>, pipeline: &Pipeline) -> Result<(i64, i64, i64)> {
     Ok(tx.one(&DEPTH, &db::params![pipeline.id])?)
 }
 
-/// What whoever adds jobs is given.
-pub(crate) struct Entered {
-    /// The jobs' ids, ascending.
-    pub ids: Vec<i64>,
-    /// Whether anything is held at all.
-    pub holds: bool,
-}
-
-/// Makes sure that jobs are not added to a queue that is gone, or is about to be: whoever deletes
-/// it waits for those who add, and those who come later see that it is deleted.
-pub(crate) fn enter(tx: &mut Tx<'_>, pipeline: &Pipeline, jobs: usize) -> Result<Entered> {
-    const ENTER: Statement = statement!("sql/enter_pipeline", per engine);
-    const ADDS: Statement = statement!("sql/enter_adds", per engine);
-    if tx.engine() == Engine::Postgres {
-        tx.send(&ENTER, &db::params![pipeline.id])?;
-    }
-    let count = i64::try_from(jobs).unwrap_or(i64::MAX);
-    let rows: Vec<(Option<i64>, bool)> = tx.query(&ADDS, &db::params![pipeline.id, count])?;
-    let Some((_, holds)) = rows.first().copied() else {
-        return Err(Error::unknown("queue", &pipeline.name, "it was deleted; create it again"));
-    };
-    let mut ids: Vec<i64> = rows.into_iter().filter_map(|row| row.0).collect();
-    ids.sort_unstable();
-    if ids.len() < jobs {
-        ids = tx.next_ids("job_ids", jobs)?;
-    }
-    Ok(Entered { ids, holds })
-}
-
 /// Deletes a plain queue step by step: true when it is gone. What ended stays in history until it
 /// is pruned.
 pub fn delete(

@@ -6,12 +6,14 @@ use crate::error::Result;
 use crate::rules::{batch, lease, prune, report};
 use crate::runtime::{Shared, micros};
 use crate::view;
-use db::Db;
+use db::{Db, Tx};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const ENTRIES_PER_STEP: i64 = 2000;
+/// Many batches have one job: their entries are moved, and their reports written, together.
+const BATCHES_PER_STEP: usize = 16;
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 const PRUNED_PER_STEP: i64 = 500;
 /// A stage with ready jobs and no claim for this long is worth a word.
@@ -51,10 +53,9 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 /// Moves entries and writes reports; true if there may be more.
 pub(crate) async fn batches(db: &Db, catalog: &Catalog) -> Result<bool> {
     let (for_move, for_report) = (catalog.clone(), catalog.clone());
-    let moved =
-        db.write(move |tx| batch::move_entries(tx, tx.now(), &for_move, ENTRIES_PER_STEP)).await?;
-    let written = db.write(move |tx| report::write_next(tx, tx.now(), &for_report)).await?;
-    if let Some(report) = &written {
+    let moved = db.write(move |tx| move_some(tx, &for_move)).await?;
+    let written = db.write(move |tx| report_some(tx, &for_report)).await?;
+    for report in &written {
         tracing::info!(
             batch = report.batch,
             version = report.version,
@@ -64,7 +65,28 @@ pub(crate) async fn batches(db: &Db, catalog: &Catalog) -> Result<bool> {
             "batch reported"
         );
     }
-    Ok(moved > 0 || written.is_some())
+    Ok(moved > 0 || !written.is_empty())
+}
+
+fn move_some(tx: &mut Tx<'_>, catalog: &Catalog) -> Result<i64> {
+    let (now, mut moved) = (tx.now(), 0);
+    for _ in 0..BATCHES_PER_STEP {
+        let limit = ENTRIES_PER_STEP - moved;
+        match batch::move_entries(tx, now, catalog, limit)? {
+            0 => break,
+            count => moved += count,
+        }
+        if moved >= ENTRIES_PER_STEP {
+            break;
+        }
+    }
+    Ok(moved)
+}
+
+fn report_some(tx: &mut Tx<'_>, catalog: &Catalog) -> Result<Vec<report::Report>> {
+    let now = tx.now();
+    let next = || report::write_next(tx, now, catalog).transpose();
+    std::iter::from_fn(next).take(BATCHES_PER_STEP).collect()
 }
 
 async fn reap(shared: &Shared) -> Result<bool> {

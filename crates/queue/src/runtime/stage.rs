@@ -32,7 +32,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const CLAIMS_MAX: usize = 2;
 /// Claimed in one transaction at most.
 const CLAIM_MAX: usize = 1000;
-/// A claim of this many waits for its turn among the claims of other processes.
+/// A claim of this many, where there is plenty, waits for its turn among those of other processes.
 const CLAIM_LARGE: usize = 200;
 /// And looks for it this often.
 const TURN: Duration = Duration::from_millis(20);
@@ -284,9 +284,10 @@ impl Loop {
         let (worker, who, id) = (self.shared.worker, self.shared.who.clone(), self.stage);
         let catalog = self.shared.catalog.borrow().clone();
         let until_empty = self.shared.settings.until_empty;
+        let crowded = self.plenty && want >= CLAIM_LARGE;
         self.shared.db.write(move |tx| {
             let now = tx.now();
-            if want >= CLAIM_LARGE && !enter_lane(tx, id)? {
+            if crowded && !enter_lane(tx, id)? {
                 return Ok(Claim { jobs: Vec::new(), next: None, empty: false, busy: true, now });
             }
             let request = Request { worker, who: &who, stage: id, limit: want, start };

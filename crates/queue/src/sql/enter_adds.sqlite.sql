@@ -1,2 +1,2 @@
-select null, case when exists (select 1 from holds) then 1 else 0 end
-from pipelines where id = $1 and deleted_at is null and $2 >= 0
+select case when exists (select 1 from holds) then 1 else 0 end
+from pipelines where id = $1 and deleted_at is null

@@ -1,3 +1,10 @@
-select id from batches
-where state in (1, 2, 5) and state = 1 and held = 0 and exists (select 1 from batch_entries where batch = batches.id)
-order by id limit 1
+-- From entry to entry of another batch: there may be many batches under way, and few of them have
+-- entries left.
+with recursive with_entries (batch) as (
+  select min(batch) from batch_entries
+  union all
+  select (select min(e.batch) from batch_entries e where e.batch > w.batch) from with_entries w where w.batch is not null
+)
+select b.id from with_entries w join batches b on b.id = w.batch
+where b.state = 1 and b.held = 0
+limit 1

@@ -9,6 +9,7 @@ use clap::{Subcommand, ValueEnum};
 use db::{Address, Options};
 use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -91,11 +92,12 @@ fn say(value: &serde_json::Value) {
 }
 
 async fn trickle(load: &Load, n: u64, ms: f64) -> Result<(), Failure> {
+    let pipeline = Arc::new(load.pipeline().await?);
     let began = Instant::now();
     for i in 0..n {
         tokio::time::sleep_until((began + Duration::from_secs_f64(i as f64 * ms / 1000.0)).into())
             .await;
-        load.add_singly(i, i + 1, 1).await?;
+        load.add_one(&pipeline, i).await?;
     }
     Ok(())
 }

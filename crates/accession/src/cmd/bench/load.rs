@@ -1,13 +1,13 @@
 //! Work that does nothing but be counted, for measuring the queue.
 
 use crate::exit::Failure;
-use db::{Address, Db, Options, Statement};
+use db::{Address, Db, Options, Statement, Tx};
 use queue::rules::add::add;
 use queue::rules::claim::{Request, claim};
 use queue::rules::lease::{NewWorker, register};
 use queue::rules::pipelines::{self, PipelineSpec};
 use queue::runtime::{Context, Settings, Stop, Summary, Work, Worker};
-use queue::{Catalog, Claimed, NewJob, Outcome};
+use queue::{Catalog, Claimed, NewJob, Outcome, Pipeline};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -72,7 +72,7 @@ impl Load {
         format!("subject-{number:010}")
     }
 
-    async fn pipeline(&self) -> Result<queue::Pipeline, Failure> {
+    pub async fn pipeline(&self) -> Result<Pipeline, Failure> {
         let catalog: queue::Result<Catalog> = self.db.read(Catalog::load).await;
         Ok(catalog?.named(QUEUE)?.clone())
     }
@@ -92,6 +92,14 @@ impl Load {
         Ok(())
     }
 
+    pub async fn add_one(&self, pipeline: &Arc<Pipeline>, i: u64) -> queue::Result<()> {
+        let (job, pipeline) = (self.job(i), pipeline.clone());
+        let one = move |tx: &mut Tx<'_>| {
+            add(tx, tx.now(), &pipeline, "bench", std::slice::from_ref(&job)).map(drop)
+        };
+        self.db.write(one).await
+    }
+
     /// One call a job, `lanes` calls under way at once.
     pub async fn add_singly(&self, from: u64, to: u64, lanes: u64) -> Result<(), Failure> {
         let pipeline = Arc::new(self.pipeline().await?);
@@ -102,14 +110,7 @@ impl Load {
             let (load, pipeline) = (self.clone(), pipeline.clone());
             tasks.spawn(async move {
                 for i in jobs {
-                    let (job, pipeline) = (load.job(i), pipeline.clone());
-                    let added: queue::Result<_> = load
-                        .db
-                        .write(move |tx| {
-                            add(tx, tx.now(), &pipeline, "bench", std::slice::from_ref(&job))
-                        })
-                        .await;
-                    added?;
+                    load.add_one(&pipeline, i).await?;
                 }
                 Ok(())
             });

@@ -9,6 +9,7 @@ use db::{Address, Options};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -174,9 +175,10 @@ async fn round(
 
     let idle = Tally::new(200);
     let worker = load.start_worker(idle.clone()).await?;
+    let pipeline = Arc::new(load.pipeline().await?);
     tokio::time::sleep(Duration::from_millis(200)).await;
     for i in 0..200 {
-        load.add_singly(i, i + 1, 1).await?;
+        load.add_one(&pipeline, i).await?;
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     while idle.missing() > 0 {
