@@ -101,6 +101,32 @@ impl<'c> Tx<'c> {
         Ok(rows)
     }
 
+    /// Asks two questions in one round trip. The second must not depend on the first one's answer.
+    pub fn query_both<A: FromRow, B: FromRow>(
+        &mut self,
+        first: (&Statement, &[Value<'_>]),
+        second: (&Statement, &[Value<'_>]),
+    ) -> Result<(Vec<A>, Vec<B>)> {
+        let sent = match &mut self.inner {
+            Inner::Postgres(connection) if !connection.is_stepped() => {
+                Some(connection.ask_ahead(first.0, &dynamic(first.1)))
+            }
+            _ => None,
+        };
+        let Some(sent) = sent else {
+            return Ok((self.query(first.0, first.1)?, self.query(second.0, second.1)?));
+        };
+        let sent = self.note(sent)?;
+        let after = self.query(second.0, second.1)?;
+        let mut before = Vec::new();
+        let read = sent.each(&mut |row| {
+            before.push(A::from_row(row)?);
+            Ok(())
+        });
+        self.note(read)?;
+        Ok((before, after))
+    }
+
     /// The first row, if there is one.
     pub fn first<T: FromRow>(
         &mut self,

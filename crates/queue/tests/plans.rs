@@ -12,6 +12,8 @@ use support::server::connect;
 
 /// Statements on the way of every job, and those that look after locks and lines.
 const HOT: &[&str] = &[
+    "enter_adds.postgres",
+    "moving_batch.postgres",
     "ready_jobs.postgres",
     "first_blocked.postgres",
     "due_jobs.postgres",
@@ -56,7 +58,7 @@ fn parameters(sql: &str) -> usize {
 }
 
 /// Every look at a table that does not go by an index, in a plan as PostgreSQL writes it. There are
-/// never many workers.
+/// never many workers or queues, and whether there is a hold is answered by the first of them.
 fn scans(plan: &[String]) -> Vec<&str> {
     let unlike = |line: &str| ["Index Scan", "Index Only Scan"].iter().all(|k| !line.contains(k));
     let after = plan.iter().skip(1).map(String::as_str).chain([""]);
@@ -65,7 +67,9 @@ fn scans(plan: &[String]) -> Vec<&str> {
         .zip(after)
         .filter(|(line, next)| {
             let by_index = unlike(line) || next.trim_start().starts_with("Index Cond:");
-            (line.contains("Seq Scan") || !by_index) && !line.contains(" on workers")
+            let few =
+                [" on workers", " on pipelines", " on holds"].iter().any(|t| line.contains(t));
+            (line.contains("Seq Scan") || !by_index) && !few
         })
         .map(|(line, _)| line.trim())
         .collect()
@@ -77,10 +81,13 @@ fn plan(world: &World, sql: &str) -> Vec<String> {
         let text: &'static str = Box::leak(text.into_boxed_str());
         Statement { name: text, sqlite: text, postgres: text }
     }
-    let nulls = vec!["null"; parameters(sql)].join(", ");
+    let nulls = match parameters(sql) {
+        0 => String::new(),
+        count => format!("({})", vec!["null"; count].join(", ")),
+    };
     let generic = statement("set local plan_cache_mode = force_generic_plan".to_string());
     let prepare = statement(format!("prepare hot as {sql}"));
-    let explain = statement(format!("explain execute hot ({nulls})"));
+    let explain = statement(format!("explain execute hot {nulls}"));
     let forget = statement("deallocate hot".to_string());
     let explained: Result<Vec<(String,)>> = world.db.write_blocking(move |tx| {
         tx.execute(&generic, &[])?;

@@ -11,9 +11,9 @@ use crate::site::Site;
 use crate::stage::recording::into_queue;
 use crate::validate::check_claimed;
 use db::{Statement, Tx, statement};
-use queue::rules::batch;
+use queue::rules::batch::{self, Batch};
 use queue::runtime::{Context, Work};
-use queue::{Claimed, Outcome};
+use queue::{Claimed, Outcome, Passed};
 use std::sync::Arc;
 
 pub struct Examining(pub Arc<Site>);
@@ -49,8 +49,7 @@ pub(super) fn refuse(job: &Claimed, context: &Context, error: Error) -> Outcome 
 
 async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outcome> {
     let id = batch_of(job)?;
-    let (deposit, batch) =
-        site.db.read(move |tx| Ok::<_, Error>((find(tx, id)?, batch::load(tx, id)?))).await?;
+    let (mut deposit, batch) = of_job(site, job).await?;
     if batch.state != queue::BatchState::Pending {
         return Ok(Outcome::Skip(format!("the batch is {} by now", batch.state)));
     }
@@ -63,8 +62,20 @@ async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<O
         Deposited::Manifest => Some(keep(site, &deposit).await?),
         _ => None,
     };
+    deposit.kind = Some(kind.name().to_string());
+    deposit.payload = kept.clone().or(deposit.payload);
     context.record(move |tx| examined(tx, id, kind, kept.as_deref()).map_err(into_queue));
+    context.pass_on(Passed::new((deposit, batch)));
     Ok(Outcome::success())
+}
+
+/// The deposit that a job is about, and its batch.
+pub(super) async fn of_job(site: &Site, job: &Claimed) -> Result<(Deposit, Batch)> {
+    if let Some(known) = job.passed.get::<(Deposit, Batch)>() {
+        return Ok(known.clone());
+    }
+    let id = batch_of(job)?;
+    site.db.read(move |tx| Ok((find(tx, id)?, batch::load(tx, id)?))).await
 }
 
 fn examined(tx: &mut Tx<'_>, batch: i64, kind: Deposited, payload: Option<&str>) -> Result<()> {

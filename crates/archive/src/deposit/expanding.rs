@@ -1,9 +1,9 @@
 //! Makes a deposit's jobs, all or none of them. The rows of a manifest are streamed: five million
 //! of them are no problem.
 
-use super::examining::refuse;
+use super::examining::{of_job, refuse};
 use super::manifest::{self, Common, Rows};
-use super::{Deposit, batch_of, find};
+use super::{Deposit, batch_of};
 use crate::error::{Error, Result};
 use crate::item::{Item, Kind, Source};
 use crate::package::unreadable;
@@ -33,8 +33,7 @@ impl Work for Expanding {
 
 async fn expand(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outcome> {
     let id = batch_of(job)?;
-    let (deposit, batch) =
-        site.db.read(move |tx| Ok::<_, Error>((find(tx, id)?, batch::load(tx, id)?))).await?;
+    let (deposit, batch) = of_job(site, job).await?;
     if batch.state != queue::BatchState::Pending {
         return Ok(Outcome::Skip(format!("the batch is {} by now", batch.state)));
     }
@@ -48,10 +47,16 @@ async fn expand(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Ou
         payloads: site.settings.payloads.clone(),
         context: context.clone(),
     };
-    let count = crate::stage::validating::blocking(move || expander.run()).await?;
+    let (count, last) = crate::stage::validating::blocking(move || expander.run()).await?;
+    let catalog = context.catalog();
+    batch::check_entries(&catalog, batch.pipeline, &last)?;
     context.record(move |tx| {
         let now = tx.now();
-        match batch::accept(tx, now, id) {
+        let filled = match last.is_empty() {
+            true => Ok(()),
+            false => batch::fill(tx, &catalog, id, &last),
+        };
+        match filled.and_then(|()| batch::accept(tx, now, id)) {
             // It was cancelled or deleted meanwhile.
             Err(queue::Error::Refused(_)) => Ok(()),
             done => done.map(|_| ()),
@@ -72,10 +77,12 @@ struct Expander {
 }
 
 impl Expander {
-    fn run(&self) -> Result<u64> {
+    /// How many entries there are, and those that are not written yet: a single one is written when
+    /// the batch is accepted.
+    fn run(&self) -> Result<(u64, Vec<Entry>)> {
         let options = &self.deposit.options;
         let kind = match self.deposit.kind.as_deref() {
-            Some("manifest") => return self.manifest(),
+            Some("manifest") => return Ok((self.manifest()?, Vec::new())),
             Some("directory") => Kind::Directory,
             Some("container") => Kind::Container,
             _ => Kind::File,
@@ -94,8 +101,7 @@ impl Expander {
             submitter: self.submitter.clone(),
             line: None,
         };
-        self.fill(vec![self.entry(1, &item)?])?;
-        Ok(1)
+        Ok((1, vec![self.entry(1, &item)?]))
     }
 
     /// Reads the manifest while what was read of it is written.

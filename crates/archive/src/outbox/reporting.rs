@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Batches whose reports are put into the outbox in one transaction.
+const BATCHES_PER_STEP: usize = 16;
 const EVERY: Duration = Duration::from_secs(15);
 /// Operators get no more than one mail in this time.
 const REVIEWS_EVERY_MICROS: Micros = 10 * 60 * 1_000_000;
@@ -35,7 +37,7 @@ pub async fn run(site: Arc<Site>) {
 /// Puts what is due into the outbox.
 pub async fn once(site: &Arc<Site>) -> queue::Result<()> {
     let mail = site.settings.mail.is_some();
-    while site.db.write(move |tx| next_batch(tx, mail).map_err(into_queue)).await? {}
+    while site.db.write(move |tx| next_batches(tx, mail).map_err(into_queue)).await? {}
     if let Some(settings) = &site.settings.mail
         && !settings.operators.is_empty()
     {
@@ -47,6 +49,16 @@ pub async fn once(site: &Arc<Site>) -> queue::Result<()> {
 
 fn into_queue(error: Error) -> queue::Error {
     crate::stage::recording::into_queue(error)
+}
+
+/// Tells of some batches; false if there are no more to tell of.
+fn next_batches(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
+    for _ in 0..BATCHES_PER_STEP {
+        if !next_batch(tx, mail)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Tells of one batch; false if there is none to tell of.

@@ -10,8 +10,8 @@ use crate::row::Row;
 use crate::statement::Statement;
 use crate::value::Encoded;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Notification, SimpleQueryMessage};
@@ -51,6 +51,17 @@ const NOW: &str = "cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigin
 pub(crate) struct Mark {
     pub id: i64,
     pub number: i64,
+}
+
+/// Rows that were asked for and not waited for.
+#[derive(Default, Clone)]
+pub(crate) struct Answered(Arc<Mutex<Vec<tokio_postgres::Row>>>);
+
+impl Answered {
+    pub fn each(&self, keep: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+        let rows = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        rows.iter().try_for_each(|row| keep(&Row::Postgres(row)))
+    }
 }
 
 /// What a transaction took for the server's clock; the server is asked for it meanwhile.
@@ -135,7 +146,7 @@ impl PostgresConnection {
         match self.reckoned() {
             Some(now) if read_only => Ok(now),
             // Whoever looks at the order of steps wants each at its place.
-            Some(now) if self.step.is_none() => {
+            Some(now) if !self.is_stepped() => {
                 self.ask_clock_on_the_way(now)?;
                 Ok(now)
             }
@@ -300,8 +311,7 @@ impl PostgresConnection {
     /// Runs a statement whose answer nobody needs: it goes to the server with the next one, whose
     /// error its own is.
     pub fn send(&mut self, statement: &Statement, params: &[&(dyn ToSql + Sync)]) -> Result<()> {
-        if self.step.is_some() {
-            // Someone looks at the order in which transactions take their steps.
+        if self.is_stepped() {
             return self.execute(statement, params).map(drop);
         }
         let prepared = self.prepared(statement)?;
@@ -316,6 +326,32 @@ impl PostgresConnection {
             self.ask("", std::future::ready(Ok(())))?;
         }
         Ok(())
+    }
+
+    /// Asks without waiting: the answer is there once the next question is answered.
+    pub fn ask_ahead(
+        &mut self,
+        statement: &Statement,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Answered> {
+        let prepared = self.prepared(statement)?;
+        let encoded = Encoded::all(params, prepared.params())
+            .map_err(|e| Error::Other(statement.name.to_string(), e.to_string()))?;
+        let (client, answered) = (self.pipeline.client(), Answered::default());
+        let mine = answered.clone();
+        self.pipeline.send(statement.name, async move {
+            let params: Vec<&(dyn ToSql + Sync)> =
+                encoded.iter().map(|param| param as &(dyn ToSql + Sync)).collect();
+            let rows = client.query(&prepared, &params).await?;
+            *mine.0.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+            Ok(())
+        });
+        Ok(answered)
+    }
+
+    /// True if someone looks at the order in which transactions take their steps.
+    pub fn is_stepped(&self) -> bool {
+        self.step.is_some()
     }
 
     pub fn query(

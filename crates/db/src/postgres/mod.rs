@@ -231,11 +231,12 @@ impl Worker {
     }
 
     fn committed(&self, operation: Box<dyn Operation>, wakes: &[i64]) {
-        operation.answer(Ok(()));
+        // Others first: they have the longer way.
         if !wakes.is_empty() {
-            self.wakes.ring(wakes);
             self.news.send(wakes);
+            self.wakes.ring(wakes);
         }
+        operation.answer(Ok(()));
     }
 
     /// Asks the server what became of a transaction whose COMMIT it did not answer.

@@ -45,6 +45,25 @@ const EACH: db::Statement = crate::both(
 );
 
 #[test]
+fn two_questions_are_answered_in_their_order() {
+    on_both(|db| {
+        let seen = db.write_blocking::<_, Error, _>(|tx| {
+            send(tx, 1)?;
+            tx.query_both::<(i64,), (i64,)>((&crate::IDS, &[]), (&TWICE, &[]))
+        });
+        assert_eq!(seen.unwrap(), (vec![(1,)], vec![(2,)]));
+        let failed = db.write_blocking::<_, Error, _>(|tx| {
+            let bad = [Value::Int(2), Value::Null];
+            tx.query_both::<(i64,), (i64,)>((&INSERT, &bad), (&crate::IDS, &[]))
+        });
+        assert!(matches!(failed.unwrap_err(), Error::Constraint(_)));
+        assert_eq!(ids(db), [1]);
+    });
+}
+
+const TWICE: db::Statement = crate::both("select id * 2 from letters order by id");
+
+#[test]
 fn more_than_the_line_holds_goes_through_it() {
     on_both(|db| {
         let long = "x".repeat(30_000);

@@ -143,7 +143,16 @@ pub fn fill(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, entries: &[Entry]) -
             found.state
         )));
     }
-    let most = catalog.pipeline(found.pipeline)?.settings.payload_bytes_max;
+    check_entries(catalog, found.pipeline, entries)?;
+    let rows: Vec<[Value<'_>; 4]> =
+        entries.iter().map(|e| db::params![e.number, &e.subject, &e.lock, &e.payload]).collect();
+    tx.send_each(&INSERT, &db::params![batch], &rows)?;
+    Ok(())
+}
+
+/// Whether entries can become jobs of a pipeline.
+pub fn check_entries(catalog: &Catalog, pipeline: i64, entries: &[Entry]) -> Result<()> {
+    let most = catalog.pipeline(pipeline)?.settings.payload_bytes_max;
     for entry in entries {
         let bytes = entry.payload.as_ref().map_or(0, Vec::len);
         if entry.subject.is_empty() || i64::try_from(bytes).is_ok_and(|b| b > most) {
@@ -153,26 +162,27 @@ pub fn fill(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, entries: &[Entry]) -
             )));
         }
     }
-    let rows: Vec<[Value<'_>; 4]> =
-        entries.iter().map(|e| db::params![e.number, &e.subject, &e.lock, &e.payload]).collect();
-    tx.send_each(&INSERT, &db::params![batch], &rows)?;
     Ok(())
 }
 
 /// The all-or-nothing moment: from here every entry becomes a job.
 pub fn accept(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<Batch> {
     const ACCEPT: Statement = statement!("sql/accept_batch");
+    const REPORT: Statement = statement!("sql/batch_to_reporting");
     let found = lock(tx, batch)?;
     if found.state != BatchState::Pending {
         return Err(Error::Refused(format!("batch {batch} is {} already", found.state)));
     }
-    let (total,): (i64,) = tx.one(&ACCEPT, &db::params![batch, now])?;
+    let (total, open): (i64, i64) = tx.one(&ACCEPT, &db::params![batch, now])?;
     if total == 0 {
         return mark_failed(tx, now, batch, "it is empty; submit it again with something in it");
     }
-    finish_if_done(tx, now, batch)?;
+    let state = if open == 0 { BatchState::Reporting } else { BatchState::Processing };
+    if state == BatchState::Reporting {
+        tx.send(&REPORT, &db::params![batch, state, now])?;
+    }
     tx.wake(TOPIC);
-    load(tx, batch)
+    Ok(Batch { state, total, open, updated_at: now, ..found })
 }
 
 /// A batch whose payload cannot be expanded: failed, and reported all the same.

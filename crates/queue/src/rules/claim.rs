@@ -20,6 +20,9 @@ const PROBES_MAX: i64 = 16;
 /// Rows that one claim makes ready because their time has come.
 const DUE_MAX: i64 = 1000;
 
+const CONTEXT: Statement = statement!("sql/claim_context", per engine);
+const READY: Statement = statement!("sql/ready_jobs", per engine);
+
 /// Who claims what.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
@@ -174,9 +177,11 @@ pub fn claim_and_look_ahead(
     request: Request<'_>,
 ) -> Result<Claims> {
     let (pipeline, stage) = catalog.stage(request.stage)?;
-    let Some(context) = look_round(tx, now, pipeline, stage, request)? else {
+    let Some((context, page)) = look_round_and_ahead(tx, now, pipeline, stage, request)? else {
         return Ok(Claims::default());
     };
+    // What is done before pages are looked through may change what is on the first.
+    let page = Some(page).filter(|_| !context.due && !context.targets);
     let mut next = context.next;
     if context.due {
         wake_due(tx, now, stage)?;
@@ -200,7 +205,7 @@ pub fn claim_and_look_ahead(
         claiming.budgets = Budgets::load(tx, request.worker, &claiming.context.capacity)?;
     }
     claiming.probes(tx)?;
-    claiming.pages(tx)?;
+    claiming.pages(tx, page)?;
     if claiming.blocked {
         // Those just put aside may include the first that can look after a target.
         claiming.probes(tx)?;
@@ -234,14 +239,46 @@ pub(crate) fn look_round(
     stage: &Stage,
     request: Request<'_>,
 ) -> Result<Option<Context>> {
-    const CONTEXT: Statement = statement!("sql/claim_context", per engine);
     enter(tx)?;
     let params = db::params![request.worker, stage.id, pipeline.id, now];
-    let context: Context = tx.first(&CONTEXT, &params)?.ok_or(Error::LeaseLost(request.worker))?;
-    if context.ended || context.lease_until < now {
-        return Err(Error::LeaseLost(request.worker));
+    tx.first(&CONTEXT, &params)?
+        .map_or(Err(Error::LeaseLost(request.worker)), |context: Context| {
+            context.admit(now, request)
+        })
+}
+
+/// As [`look_round`], with the first page of what is ready: most claims need nothing else.
+fn look_round_and_ahead(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    pipeline: &Pipeline,
+    stage: &Stage,
+    request: Request<'_>,
+) -> Result<Option<(Context, Vec<Candidate>)>> {
+    enter(tx)?;
+    let params = db::params![request.worker, stage.id, pipeline.id, now];
+    let page = page_after(stage.id, START, request.limit);
+    let (found, page): (Vec<Context>, Vec<Candidate>) =
+        tx.query_both((&CONTEXT, &params), (&READY, &page))?;
+    let context = found.into_iter().next().ok_or(Error::LeaseLost(request.worker))?;
+    Ok(context.admit(now, request)?.map(|context| (context, page)))
+}
+
+/// Before all that is ready: priority, due time, job.
+const START: (i64, i64, i64) = (-1, 0, 0);
+
+fn page_after(stage: i64, after: (i64, i64, i64), want: usize) -> [Value<'static>; 5] {
+    db::params![stage, after.0, after.1, after.2, i64::try_from(want).unwrap_or(i64::MAX)]
+}
+
+impl Context {
+    /// None if nothing is handed out.
+    fn admit(self, now: Micros, request: Request<'_>) -> Result<Option<Context>> {
+        if self.ended || self.lease_until < now {
+            return Err(Error::LeaseLost(request.worker));
+        }
+        Ok((!self.paused && request.limit > 0).then_some(self))
     }
-    Ok((!context.paused && request.limit > 0).then_some(context))
 }
 
 /// Jobs whose time has come: ready, or parked if their lock is taken.
@@ -286,17 +323,18 @@ impl Claiming<'_> {
         Ok(())
     }
 
-    fn pages(&mut self, tx: &mut Tx<'_>) -> Result<()> {
-        const READY: Statement = statement!("sql/ready_jobs", per engine);
-        let mut after = (-1_i64, 0_i64, 0_i64);
+    /// Looks through what is ready, beginning with the first page if it was read already.
+    fn pages(&mut self, tx: &mut Tx<'_>, mut first: Option<Vec<Candidate>>) -> Result<()> {
+        let mut after = START;
         for _ in 0..PAGES_MAX {
             let want = self.room();
             if want == 0 {
                 break;
             }
-            let limit = i64::try_from(want).unwrap_or(i64::MAX);
-            let page: Vec<Candidate> =
-                tx.query(&READY, &db::params![self.stage.id, after.0, after.1, after.2, limit])?;
+            let page = match first.take() {
+                Some(page) => page,
+                None => tx.query(&READY, &page_after(self.stage.id, after, want))?,
+            };
             let Some(last) = page.last() else { break };
             after = (last.priority, last.due, last.id);
             let full = page.len() == want;

@@ -1,5 +1,6 @@
 //! What a run can say and hear while it works.
 
+use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::job::{JobError, Lease, Passed, Records};
 use crate::rules::running;
@@ -52,6 +53,11 @@ impl Context {
 
     pub fn db(&self) -> &db::Db {
         &self.shared.db
+    }
+
+    /// Pipelines and stages with their settings, as this process knows them.
+    pub fn catalog(&self) -> Catalog {
+        self.shared.catalog.borrow().clone()
     }
 
     pub fn worker(&self) -> i64 {

@@ -4,4 +4,4 @@ update batches set
   total = total + (select count(*) from batch_entries where batch = $1),
   open = open + (select count(*) from batch_entries where batch = $1)
 where id = $1
-returning total
+returning total, open

@@ -5,7 +5,8 @@ with recursive with_entries (batch) as (
   union all
   select (select min(e.batch) from batch_entries e where e.batch > w.batch) from with_entries w where w.batch is not null
 )
-select b.id from with_entries w join batches b on b.id = w.batch
-where b.state = 1 and b.held = 0
+select b.id
+from with_entries w, lateral (
+  select id from batches where id = w.batch and state = 1 and held = 0 for no key update skip locked
+) as b
 limit 1
-for no key update of b skip locked

@@ -5,6 +5,6 @@ with recursive with_entries (batch) as (
   union all
   select (select min(e.batch) from batch_entries e where e.batch > w.batch) from with_entries w where w.batch is not null
 )
-select b.id from with_entries w join batches b on b.id = w.batch
+select b.id from with_entries w cross join batches b on b.id = w.batch
 where b.state = 1 and b.held = 0
 limit 1
