@@ -34,7 +34,8 @@ const OLDEST_VERSION: i32 = 130_000;
 const CLOCK_GOOD: Duration = Duration::from_secs(10);
 /// How far the server's clock may be from where it was reckoned.
 const CLOCK_OFF: Micros = 50_000;
-const CLOCK_ASKED_IN: Duration = Duration::from_millis(25);
+/// How long it may take to ask for it, so that what is reckoned from it is off by half of that.
+const CLOCK_ASKED_IN: Duration = Duration::from_millis(10);
 
 /// Statements that may be under way unanswered, and the bytes of their parameters.
 const SENT_MAX: usize = 64;
@@ -165,9 +166,10 @@ impl PostgresConnection {
         let now = now.ok_or_else(|| {
             Error::Other(self.shown.clone(), "the server's clock could not be read".to_string())
         })?;
-        // From an answer that was long under way nothing can be reckoned.
-        let good = before.elapsed() < CLOCK_ASKED_IN;
-        self.clock = good.then(|| (now, Instant::now()));
+        // The server read it somewhere between; from an answer that was long under way nothing can
+        // be reckoned.
+        let took = before.elapsed();
+        self.clock = (took < CLOCK_ASKED_IN).then(|| (now, before + took / 2));
         Ok(now)
     }
 
