@@ -13,6 +13,7 @@ use support::server::connect;
 /// Statements on the way of every job, and those that look after locks and lines.
 const HOT: &[&str] = &[
     "enter_adds.postgres",
+    "add_at_once.postgres",
     "moving_batch.postgres",
     "ready_jobs.postgres",
     "first_blocked.postgres",

@@ -16,6 +16,8 @@ use std::collections::{HashMap, HashSet};
 const LOCK_BYTES_MAX: usize = 16 * 1024;
 const TARGETS_MAX: usize = 32;
 
+const ENTER: Statement = statement!("sql/enter_pipeline", per engine);
+
 /// A new job with everything worked out that needs no database.
 struct Draft<'a> {
     job: &'a NewJob,
@@ -91,13 +93,7 @@ fn insert(
         check(pipeline, job)?;
     }
     let (mut drafts, places) = draft_all(now, pipeline, jobs);
-    let Entered { ids, holds, ahead } = enter(tx, pipeline, &drafts)?;
-    drafts.iter_mut().zip(ids).for_each(|(draft, id)| draft.id = id);
-    if holds {
-        hold_back(tx, &mut drafts)?;
-    }
-    park(pipeline, &mut drafts, &ahead);
-    let merged = insert_waiting(tx, now, pipeline, &drafts)?;
+    let merged = line_up(tx, now, pipeline, &mut drafts)?;
     let answers = places
         .into_iter()
         .map(|Place { draft, coalesced }| match merged.get(&drafts[draft].id) {
@@ -299,11 +295,64 @@ fn hold_back(tx: &mut Tx<'_>, drafts: &mut [Draft<'_>]) -> Result<()> {
     Ok(())
 }
 
+/// Gives the jobs their ids and their places in the lines for their locks; those that met a waiting
+/// job of their key are returned with its id.
+fn line_up(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    pipeline: &Pipeline,
+    drafts: &mut [Draft<'_>],
+) -> Result<HashMap<i64, i64>> {
+    if let [only] = drafts
+        && pipeline.coalesces
+        && tx.engine() == Engine::Postgres
+        && let Some(merged) = line_up_at_once(tx, now, pipeline, only)?
+    {
+        return Ok(merged);
+    }
+    let Entered { ids, holds, ahead } = enter(tx, pipeline, drafts)?;
+    drafts.iter_mut().zip(ids).for_each(|(draft, id)| draft.id = id);
+    if holds {
+        hold_back(tx, drafts)?;
+    }
+    park(pipeline, drafts, &ahead);
+    insert_waiting(tx, now, pipeline, drafts)
+}
+
+/// The same for one job in one round trip; None, and nothing is done, if that takes a closer look:
+/// there are holds, or the queue is gone.
+fn line_up_at_once(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    pipeline: &Pipeline,
+    draft: &mut Draft<'_>,
+) -> Result<Option<HashMap<i64, i64>>> {
+    const AT_ONCE: Statement = statement!("sql/add_at_once", per engine);
+    tx.send(&ENTER, &db::params![pipeline.id])?;
+    let params = db::params![
+        now,
+        pipeline.first().id,
+        pipeline.id,
+        draft.state,
+        draft.priority,
+        draft.due,
+        &draft.lock,
+        &draft.key,
+        draft.job.batch,
+        &draft.job.collection,
+        &draft.targets,
+        &draft.job.workspace,
+        &draft.needs
+    ];
+    let Some((id, fresh)) = tx.first::<(i64, i64)>(&AT_ONCE, &params)? else { return Ok(None) };
+    draft.id = fresh;
+    Ok(Some(HashMap::from_iter((id != fresh).then_some((fresh, id)))))
+}
+
 /// Makes sure that jobs are not added to a queue that is gone, or is about to be: whoever deletes
 /// it waits for those who add, and those who come later see that it is deleted. Coalescing
 /// pipelines look at owners of locks only: their waiting jobs merge instead of lining up.
 fn enter(tx: &mut Tx<'_>, pipeline: &Pipeline, drafts: &[Draft<'_>]) -> Result<Entered> {
-    const ENTER: Statement = statement!("sql/enter_pipeline", per engine);
     const ADDS: Statement = statement!("sql/enter_adds", per engine);
     let gone = || Error::unknown("queue", &pipeline.name, "it was deleted; create it again");
     let waiting_too = !pipeline.coalesces;
