@@ -77,7 +77,9 @@ pub struct Claimed {
     pub attempt: i64,
     /// False while it lies in a buffer: starting it is a write of its own.
     pub started: bool,
-    /// What the run before this one passed on, if the job was carried on from it.
+    /// The token of its last run, if that is known. Nobody has had the job since.
+    pub token_before: Option<i64>,
+    /// What the run before this one passed on, if it is known here.
     pub passed: Passed,
 }
 
@@ -142,24 +144,34 @@ impl Outcome {
     }
 }
 
-/// What a run knows and has recorded, for the run of the next stage if that follows at once in the
-/// same process: it need not be read again then. Whoever gets none reads it.
+/// What a run knows and has recorded, for the run of the next stage if that follows in the same
+/// process: it need not be read again then. Whoever gets none reads it.
 #[derive(Clone, Default)]
-pub struct Passed(Option<Arc<dyn Any + Send + Sync>>);
+pub struct Passed {
+    known: Option<Arc<dyn Any + Send + Sync>>,
+    pub(crate) bytes: Option<usize>,
+}
 
 impl Passed {
+    /// Known to the next run if that follows at once.
     pub fn new(known: impl Any + Send + Sync) -> Passed {
-        Passed(Some(Arc::new(known)))
+        Passed { known: Some(Arc::new(known)), bytes: None }
+    }
+
+    /// Also while the job waits for its next run, for a minute at most and as far as there is room
+    /// for what takes about so many bytes.
+    pub fn keep(self, bytes: usize) -> Passed {
+        Passed { bytes: Some(bytes), ..self }
     }
 
     pub fn get<T: Any>(&self) -> Option<&T> {
-        self.0.as_deref()?.downcast_ref()
+        self.known.as_deref()?.downcast_ref()
     }
 }
 
 impl std::fmt::Debug for Passed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "Passed(..)" } else { "Passed" })
+        f.write_str(if self.known.is_some() { "Passed(..)" } else { "Passed" })
     }
 }
 

@@ -158,6 +158,11 @@ fn tells(job: &Claimed, context: &Context) -> Outcome {
     Outcome::success()
 }
 
+fn tells_even_later(job: &Claimed, context: &Context) -> Outcome {
+    context.pass_on(Passed::new(job.subject.clone()).keep(job.subject.len()));
+    Outcome::success()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_jobs_run_at_once_than_there_are_places_wherever_they_come_from() {
     let mut spec = PipelineSpec::staged("p", &["one", "two"]);
@@ -166,10 +171,78 @@ async fn no_more_jobs_run_at_once_than_there_are_places_wherever_they_come_from(
     let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
     let house = House::with(spec, &subjects).await;
     let counted = Arc::new(Counted::default());
-    let worker = house.worker().stage("p", "one", Does(tells));
+    let worker = house.worker().stage("p", "one", Does(tells_even_later));
     let worker = worker.stage("p", "two", Slow(counted.clone()));
     assert_eq!(work(worker).await, Summary { runs: 120, succeeded: 120, errors: 0 });
     assert_eq!(counted.most.load(Ordering::SeqCst), 1);
+    let told = counted.told.load(Ordering::SeqCst);
+    assert_eq!(told, 60, "all of them were run by the same worker, at once or later");
+}
+
+/// Succeeds at once, but for the long ones, which wait until they may end.
+struct Mixed {
+    began: Arc<Notify>,
+    end: Arc<Notify>,
+}
+
+impl Work for Mixed {
+    async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
+        if job.subject.starts_with("long") {
+            self.began.notify_one();
+            self.end.notified().await;
+        }
+        Outcome::success()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn short_jobs_are_not_kept_waiting_behind_a_long_one_while_others_could_do_them() {
+    let mut spec = PipelineSpec::queue("q");
+    (spec.stages[0].1.workers, spec.stages[0].1.buffer) = (1, 8);
+    // The first ones tell the worker that runs are short, so that it starts what it claims.
+    let first: Vec<String> = (0..20).map(|n| format!("first {n}")).collect();
+    let house = House::with(spec, &first.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let (began, end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let worker = || {
+        let mixed = Mixed { began: began.clone(), end: end.clone() };
+        Worker::new(house.db.clone(), Settings::default()).stage("q", "q", mixed)
+    };
+    let (stop, stopped) = watch::channel(Stop::No);
+    let busy = tokio::spawn(worker().run(stopped.clone()));
+    while house.job(20).await.status != Status::Succeeded {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let jobs: Vec<NewJob> =
+        ["long", "a", "b", "c", "d", "e", "f"].into_iter().map(NewJob::new).collect();
+    let added =
+        house.with_catalog(move |tx, catalog| add(tx, tx.now(), catalog.named("q")?, "ann", &jobs));
+    let added = added.await.unwrap();
+    began.notified().await;
+    let idle = tokio::spawn(worker().run(stopped));
+    let shorts = async {
+        for short in &added[1..] {
+            while house.job(short.job).await.status != Status::Succeeded {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(60), shorts).await;
+    assert!(in_time.is_ok(), "the other worker never got them");
+    assert_eq!(house.job(added[0].job).await.status, Status::Running);
+    end.notify_one();
+    while house.job(added[0].job).await.status != Status::Succeeded {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    stop.send_replace(Stop::Shutdown);
+    let runs = busy.await.unwrap().unwrap().runs + idle.await.unwrap().unwrap().runs;
+    assert_eq!(runs, 27, "each ran once");
+    for job in &added {
+        let tries = house.with_catalog({
+            let id = job.job;
+            move |tx, catalog| view::tries(tx, catalog, id)
+        });
+        assert!(tries.await.unwrap().is_empty(), "being given back counts as nothing");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -56,7 +56,7 @@ pub fn default_settings(stage: &str) -> StageSettings {
         // And these do next to nothing: a place is there for whoever comes.
         _ => 8,
     };
-    StageSettings { workers, buffer: if long { 1 } else { 4 }, ..StageSettings::default() }
+    StageSettings { workers, buffer: if long { 8 } else { 16 }, ..StageSettings::default() }
 }
 
 pub fn pipeline_settings() -> PipelineSettings {
@@ -100,7 +100,7 @@ impl Run<'_> {
     /// The job's row as it is to be written together with the outcome, and as the next stage gets
     /// it.
     pub fn to_save(&self) -> Ingest {
-        self.context.pass_on(Passed::new((self.ingest.clone(), self.profile.clone())));
+        self.context.pass_on(passed(&self.ingest, &self.profile));
         self.ingest.clone()
     }
 
@@ -182,7 +182,7 @@ impl Stage {
         };
         failpoint(self.name);
         let run = Run { site: &self.site, job, context, item, ingest, profile };
-        context.pass_on(Passed::new((run.ingest.clone(), run.profile.clone())));
+        context.pass_on(passed(&run.ingest, &run.profile));
         (self.function)(run).await
     }
 
@@ -212,6 +212,34 @@ impl Stage {
         };
         Ok((ingest, profile))
     }
+}
+
+/// What the next stage would find in the database.
+fn passed(ingest: &Ingest, profile: &Profile) -> Passed {
+    let parts = (&ingest.package, &ingest.metadata, &ingest.stores, &ingest.summary, profile);
+    let passed = Passed::new((ingest.clone(), profile.clone()));
+    match size(&parts) {
+        // In memory it takes more than in JSON.
+        Some(bytes) => passed.keep(2 * bytes),
+        None => passed,
+    }
+}
+
+/// How long a value is in JSON.
+fn size(value: &impl serde::Serialize) -> Option<usize> {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, value).ok()?;
+    Some(count.0)
 }
 
 /// The functions by name.

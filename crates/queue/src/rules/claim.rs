@@ -92,6 +92,8 @@ pub(crate) struct Candidate {
     attempts: Option<i64>,
     /// The token of the lease to be, where the engine gives it out with the row.
     token: Option<i64>,
+    /// That of its last run.
+    token_before: Option<i64>,
     probe: Option<String>,
 }
 
@@ -113,6 +115,7 @@ impl FromRow for Candidate {
             added_at: row.get(12)?,
             attempts: row.get(13)?,
             token: row.get(14)?,
+            token_before: row.get(15)?,
             probe: None,
         })
     }
@@ -535,6 +538,7 @@ impl Taken {
             added_at,
             attempt: candidate.attempts.unwrap_or(0) + 1,
             started,
+            token_before: candidate.token_before,
             passed: Passed::default(),
         })
     }

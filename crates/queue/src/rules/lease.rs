@@ -230,6 +230,7 @@ pub fn take_over(
                 added_at,
                 attempt: attempts + 1,
                 started: true,
+                token_before: None,
                 passed: Passed::default(),
             });
         }

@@ -188,6 +188,7 @@ impl Move<'_> {
             added_at: run.added_at,
             attempt: run.attempts_next + 1,
             started: true,
+            token_before: Some(self.lease.token),
             passed: self.passed.clone(),
         }
     }

@@ -271,7 +271,15 @@ fn settle_one<'w>(
         }
         Outcome::GivenBack => {
             let run = Run { started: false, ..run };
-            running::interrupt(tx, work, pipeline, stage, &item.lease, &run, "its worker stopped")?
+            running::interrupt(
+                tx,
+                work,
+                pipeline,
+                stage,
+                &item.lease,
+                &run,
+                "its worker did not get to it",
+            )?
         }
         Outcome::Cancelled => {
             let (who, why) = run

@@ -3,6 +3,7 @@
 
 mod context;
 mod housekeeping;
+mod kept;
 mod label;
 mod lease;
 mod places;
@@ -117,6 +118,7 @@ pub(crate) struct Shared {
     pub settlements: mpsc::Sender<crate::job::Settlement>,
     pub running: context::Running,
     pub places: Arc<places::Places>,
+    pub kept: Arc<kept::Kept>,
     pub counters: settler::Counters,
     pub idle: Idle,
 }
@@ -222,6 +224,7 @@ impl Worker {
             settlements,
             running: context::Running::default(),
             places: Arc::default(),
+            kept: Arc::default(),
             counters: settler::Counters::default(),
             idle: Idle::new(stages.iter().map(|(stage, _)| *stage).collect()),
         });
@@ -242,6 +245,7 @@ impl Worker {
             catalog: shared.catalog.clone(),
             fence: shared.fence.clone(),
             places: shared.places.clone(),
+            kept: shared.kept.clone(),
             counters: shared.counters.clone(),
         };
         let settler = tokio::spawn(settler::run(settler, finished));

@@ -2,10 +2,12 @@
 //! in the next one.
 
 use crate::catalog::Catalog;
+use crate::codes::Status;
 use crate::error::Error;
 use crate::job::{Claimed, Outcome, Settled, Settlement};
 use crate::rules::moving::Places;
 use crate::rules::settle::settle_and_carry;
+use crate::runtime::kept::Kept;
 use crate::runtime::lease::Fence;
 use crate::runtime::places;
 use db::{Db, Lane};
@@ -60,6 +62,7 @@ pub(crate) struct Settler {
     pub catalog: watch::Receiver<Catalog>,
     pub fence: Fence,
     pub places: Arc<places::Places>,
+    pub kept: Arc<Kept>,
     pub counters: Counters,
 }
 
@@ -80,6 +83,7 @@ impl Settler {
         let mut pause = Duration::from_millis(50);
         loop {
             let catalog = self.catalog.borrow().clone();
+            self.keep(&items, &catalog);
             let lent = self.places.lend(items.iter().filter_map(|item| item.next_stage(&catalog)));
             let (mine, who, worker, places) =
                 (items.clone(), self.who.clone(), self.worker, lent.clone());
@@ -92,6 +96,7 @@ impl Settler {
             let error = match settled {
                 Ok(answers) => {
                     report(&items, &answers, &self.counters);
+                    self.forget(&items, &answers);
                     return self.pass_on(answers, lent);
                 }
                 Err(error) => error,
@@ -111,6 +116,23 @@ impl Settler {
             tracing::warn!(worker, %error, count = items.len(), "outcomes could not be settled; trying again");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
+        }
+    }
+
+    /// Keeps what is passed on to next runs: before they are to be had, for a claim may be quicker
+    /// than the answer here. Who gets it must come right after the run it is of.
+    fn keep(&self, items: &[Settlement], catalog: &Catalog) {
+        for item in items.iter().filter(|item| item.next_stage(catalog).is_some()) {
+            self.kept.put(&item.lease, &item.passed);
+        }
+    }
+
+    /// Of those that do not wait for their next run after all.
+    fn forget(&self, items: &[Settlement], answers: &[Settled]) {
+        for (item, answer) in items.iter().zip(answers) {
+            if !matches!(answer, Settled::Now(Status::Queued)) {
+                self.kept.forget(&item.lease);
+            }
         }
     }
 

@@ -24,7 +24,7 @@ use tokio::task::{JoinError, JoinSet};
 /// Without any news, work is looked for this often.
 const POLL: Duration = Duration::from_secs(1);
 /// A buffer that is worked off within this time is not worth taking over, so its jobs are started
-/// when they are claimed and not one by one.
+/// when they are claimed and not one by one. If it is not, they are given back.
 const QUICK_BUFFER: Duration = Duration::from_secs(1);
 /// After trouble with the database, the first pause.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
@@ -75,6 +75,8 @@ struct Loop {
     stage: i64,
     handler: Arc<dyn Handler>,
     buffer: VecDeque<Claimed>,
+    /// When a job last came into the empty buffer, or left it.
+    buffer_moved: Instant,
     /// Jobs that were carried on from the stage before, each with its place.
     carried: UnboundedReceiver<News>,
     runs: JoinSet<(i64, Duration)>,
@@ -102,6 +104,7 @@ pub(crate) async fn run(shared: Arc<Shared>, stage: i64, handler: Arc<dyn Handle
         stage,
         handler,
         buffer: VecDeque::new(),
+        buffer_moved: Instant::now(),
         carried,
         runs: JoinSet::new(),
         mean: None,
@@ -138,6 +141,7 @@ impl Loop {
             let stage = self.settings()?;
             self.set_places(&stage);
             self.start_buffered(&stage).await?;
+            self.give_up_buffer().await;
             let want = self.room(&stage);
             if want > 0 && self.may_claim() && Instant::now() >= self.look_at {
                 if self.shared.fence.is_good() {
@@ -167,6 +171,7 @@ impl Loop {
                     }
                 }
                 _ = tokio::time::sleep_until(self.look_at.into()), if idle => {}
+                _ = tokio::time::sleep_until((self.buffer_moved + QUICK_BUFFER).into()), if self.started_ahead() => {}
                 changed = news.changed(), if idle => { changed.ok(); self.look_at = Instant::now(); }
                 _ = stop.changed() => {}
                 _ = catalog.changed() => {}
@@ -178,12 +183,10 @@ impl Loop {
     }
 
     /// Says how many runs there may be, and whether jobs may be carried on to here: not while any
-    /// are claimed or being claimed, who go first.
+    /// are in the buffer, who go first.
     fn set_places(&self, stage: &Stage) {
         let limit = usize::try_from(stage.settings.workers).unwrap_or(0);
         let open = self.buffer.is_empty()
-            && self.asked == 0
-            && !self.plenty
             && self.shared.settings.runs_max.is_none()
             && self.shared.fence.is_good();
         self.shared.places.set(self.stage, limit, open);
@@ -278,7 +281,8 @@ impl Loop {
     ) -> impl Future<Output = Result<Claim>> + Send + use<> {
         let workers = usize::try_from(stage.settings.workers).unwrap_or(0);
         let free = workers.saturating_sub(self.shared.places.taken(self.stage));
-        let ahead = u32::try_from((want + self.buffer.len()) / workers.max(1)).unwrap_or(u32::MAX);
+        let rounds = (want + self.buffer.len()).div_ceil(workers.max(1));
+        let ahead = u32::try_from(rounds).unwrap_or(u32::MAX);
         let quick = self.mean.is_some_and(|mean| mean.saturating_mul(ahead) < QUICK_BUFFER);
         let start = if quick { want } else { free.min(want) };
         let (worker, who, id) = (self.shared.worker, self.shared.who.clone(), self.stage);
@@ -324,7 +328,13 @@ impl Loop {
         Ok(())
     }
 
-    fn accept(&mut self, jobs: Vec<Claimed>) {
+    fn accept(&mut self, mut jobs: Vec<Claimed>) {
+        for job in &mut jobs {
+            job.passed = self.shared.kept.take(job);
+        }
+        if self.buffer.is_empty() {
+            self.buffer_moved = Instant::now();
+        }
         self.buffer.extend(jobs);
     }
 
@@ -337,6 +347,7 @@ impl Loop {
                     return Ok(());
                 }
                 if let Some(job) = self.buffer.pop_front() {
+                    self.buffer_moved = Instant::now();
                     self.spawn(stage, job);
                 }
                 continue;
@@ -375,6 +386,33 @@ impl Loop {
             }
         }
         Ok(())
+    }
+
+    /// Whether jobs lie in the buffer that nobody else can take over, since they are started.
+    fn started_ahead(&self) -> bool {
+        self.buffer.iter().any(|job| job.started)
+    }
+
+    /// Gives such jobs back if it turns out that no place gets free for them soon: runs that are
+    /// much longer than those before must not hold up what other workers could do.
+    async fn give_up_buffer(&mut self) {
+        let still = self.buffer_moved.elapsed();
+        if still < QUICK_BUFFER || !self.started_ahead() {
+            return;
+        }
+        // Those that are claimed in their stead are not started before there is a place.
+        self.mean = self.mean.max(Some(still));
+        let (started, others) = self.buffer.drain(..).partition(|job| job.started);
+        self.buffer = others;
+        self.give_back(started).await;
+    }
+
+    async fn give_back(&self, jobs: VecDeque<Claimed>) {
+        for job in jobs {
+            let settlement = Settlement::new(job.lease, Outcome::GivenBack);
+            // If the settler is gone, deregistering queues the job again.
+            let _ = self.shared.settlements.send(settlement).await;
+        }
     }
 
     /// Runs a job in a place that was taken for it.
@@ -421,11 +459,8 @@ impl Loop {
         while let Ok(news) = self.carried.try_recv() {
             self.buffer.extend(news);
         }
-        for job in self.buffer.drain(..) {
-            let settlement = Settlement::new(job.lease, Outcome::GivenBack);
-            // If the settler is gone, deregistering queues the job again.
-            let _ = self.shared.settlements.send(settlement).await;
-        }
+        let left = std::mem::take(&mut self.buffer);
+        self.give_back(left).await;
         if self.shared.fence.is_lost() {
             self.shared.running.stop_all(Stop::LeaseLost);
         }

@@ -86,6 +86,7 @@ impl Model {
             place: Place::Failed(Failed { recoverable: false, review: false, overtaken: false }),
             tries: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
+            last_token: None,
         })
     }
 

@@ -77,6 +77,8 @@ impl Model {
         same("its subject", &one.subject, &job.subject)?;
         same("its priority", one.priority, job.priority)?;
         same("its targets", &one.targets, &job.targets)?;
+        let before = job.last_token.filter(|_| self.owner(&job.lock) == Some(id));
+        same("the token of its last run", one.token_before, before)?;
         self.token = one.lease.token;
         let run = Running {
             worker,
@@ -92,6 +94,7 @@ impl Model {
         if let Some(target) = probe.as_ref().and_then(|t| self.targets.get_mut(t)) {
             target.probe_job = Some(id);
         }
+        self.change(id).last_token = Some(run.token);
         self.change(id).place = Place::Running(run);
         for other in self.jobs.values_mut().filter(|j| j.lock == lock) {
             if let Place::Failed(failed) = &mut other.place {
@@ -298,6 +301,7 @@ impl Model {
             let now = self.now;
             let run =
                 Running { worker, token: one.lease.token, started: true, claimed_at: now, ..run };
+            self.change(one.lease.job).last_token = Some(run.token);
             self.change(one.lease.job).place = Place::Running(run);
         }
         let could = before.jobs.values().filter(|j| before.may_take_over(worker, stage, j));

@@ -110,6 +110,8 @@ pub struct Job {
     pub place: Place,
     pub tries: BTreeMap<i64, Tries>,
     pub checkpoints: BTreeMap<(i64, String), String>,
+    /// Of the last run, whoever's it was.
+    pub last_token: Option<i64>,
 }
 
 #[derive(Debug, Clone)]

@@ -1,0 +1,135 @@
+//! What runs passed on to the next runs of jobs that wait for a place: whoever claims such a job here
+//! need not read it again. It is only good if nobody else has had the job meanwhile, which the
+//! token of its last run tells.
+
+use crate::job::{Claimed, Lease, Passed};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What jobs under way go by may be changed by people; after this time it is read again.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+/// What is kept at most, as those say who passed it on. Beyond that the next ones are not kept:
+/// those that have waited longest are claimed first.
+const BYTES_MAX: usize = 16 << 20;
+/// What an entry takes beside what it holds.
+const ENTRY_BYTES: usize = 256;
+
+#[derive(Default)]
+pub(crate) struct Kept {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    by_token: HashMap<i64, Entry>,
+    /// In the order they came; some are gone already.
+    ages: VecDeque<(Instant, i64)>,
+    bytes: usize,
+}
+
+struct Entry {
+    since: Instant,
+    passed: Passed,
+    bytes: usize,
+}
+
+impl Kept {
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what the run under a lease passed on.
+    pub fn put(&self, lease: &Lease, passed: &Passed) {
+        if let Some(bytes) = passed.bytes {
+            let bytes = bytes.saturating_add(ENTRY_BYTES);
+            self.entries().put(Instant::now(), lease.token, passed.clone(), bytes);
+        }
+    }
+
+    pub fn forget(&self, lease: &Lease) {
+        self.entries().remove(lease.token);
+    }
+
+    /// What the run right before this claim passed on; nothing if it was not run here, or not
+    /// lately.
+    pub fn take(&self, job: &Claimed) -> Passed {
+        let Some(token) = job.token_before else { return Passed::default() };
+        self.entries().take(Instant::now(), token).unwrap_or_default()
+    }
+}
+
+impl Entries {
+    fn put(&mut self, now: Instant, token: i64, passed: Passed, bytes: usize) {
+        self.remove(token);
+        self.drop_old(now);
+        if self.bytes.saturating_add(bytes) > BYTES_MAX {
+            return;
+        }
+        self.bytes += bytes;
+        self.ages.push_back((now, token));
+        self.by_token.insert(token, Entry { since: now, passed, bytes });
+    }
+
+    fn take(&mut self, now: Instant, token: i64) -> Option<Passed> {
+        let entry = self.remove(token)?;
+        (now.duration_since(entry.since) < KEPT_FOR).then_some(entry.passed)
+    }
+
+    fn remove(&mut self, token: i64) -> Option<Entry> {
+        let entry = self.by_token.remove(&token)?;
+        self.bytes -= entry.bytes;
+        Some(entry)
+    }
+
+    fn drop_old(&mut self, now: Instant) {
+        while let Some((since, token)) = self.ages.front().copied() {
+            let here = self.by_token.get(&token).is_some_and(|entry| entry.since == since);
+            if here && now.duration_since(since) < KEPT_FOR {
+                break;
+            }
+            self.ages.pop_front();
+            if here {
+                self.remove(token);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn passed(what: i64) -> Passed {
+        Passed::new(what).keep(0)
+    }
+
+    #[test]
+    fn what_is_kept_is_had_once_and_not_for_long() {
+        let mut entries = Entries::default();
+        let began = Instant::now();
+        entries.put(began, 1, passed(10), 100);
+        entries.put(began + Duration::from_secs(1), 2, passed(20), 100);
+        let later = began + KEPT_FOR;
+        assert!(entries.take(later, 1).is_none(), "it is too old");
+        assert_eq!(entries.take(later, 2).unwrap().get(), Some(&20_i64));
+        assert!(entries.take(later, 2).is_none(), "it is had once");
+        assert_eq!(entries.bytes, 0);
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_not_kept_and_old_ones_make_room() {
+        let mut entries = Entries::default();
+        let began = Instant::now();
+        for token in 0..5 {
+            entries.put(began, token, passed(token), BYTES_MAX / 4);
+        }
+        assert_eq!((entries.by_token.len(), entries.bytes), (4, BYTES_MAX));
+        assert!(entries.take(began, 4).is_none());
+        entries.put(began + KEPT_FOR, 6, passed(6), BYTES_MAX);
+        assert_eq!((entries.by_token.len(), entries.ages.len()), (1, 1));
+        entries.put(began + KEPT_FOR, 6, passed(7), BYTES_MAX);
+        assert_eq!(entries.take(began + KEPT_FOR, 6).unwrap().get(), Some(&7_i64), "the newest");
+    }
+}
