@@ -1,10 +1,14 @@
 //! What is wrong with a deposit: everything at once, capped, each with a stable code, where it
 //! is, and what to do.
 
+use crate::report::shortened;
 use serde::{Deserialize, Serialize};
 
 /// How many problems are kept; all are counted.
 pub const PROBLEMS_MAX: usize = 100;
+/// Of an object that is taken in all the same, so many warnings are told, and so much of each.
+const WARNINGS_TOLD: usize = 20;
+const WARNING_BYTES: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
@@ -39,6 +43,21 @@ impl Problems {
             let (code, place) = (code.to_string(), place.to_string());
             self.listed.push(Problem { code, place, message, is_error });
         }
+    }
+
+    /// The first warnings, for reports. What is kept of them is small: reports read the objects of
+    /// a batch a thousand at a time.
+    pub fn warnings_told(&self) -> Vec<String> {
+        let all = self.listed.iter().filter(|p| !p.is_error);
+        let mut told: Vec<String> = all
+            .take(WARNINGS_TOLD)
+            .map(|p| shortened(&format!("[{}] {}", p.code, p.message), WARNING_BYTES))
+            .collect();
+        let more = self.warnings.saturating_sub(told.len() as u64);
+        if more > 0 {
+            told.push(format!("… and {more} more"));
+        }
+        told
     }
 
     pub fn has_errors(&self) -> bool {

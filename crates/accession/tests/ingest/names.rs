@@ -43,3 +43,25 @@ fn a_percent_sign_in_a_name_is_not_taken_for_an_escape() {
     let name = report["objects"][0]["identifier"].as_str().unwrap();
     assert_eq!(world.files(name, None), ["data/100%FF.txt"]);
 }
+
+#[test]
+fn a_file_that_is_called_a_container_and_is_none_is_kept_with_a_warning() {
+    let world = World::local(1);
+    let zeros = world.path("letters.zip");
+    std::fs::write(&zeros, [0; 4096]).unwrap();
+    let checked = world.run(&["deposit", zeros.to_str().unwrap(), "--check"]);
+    assert!(checked.stdout.contains("not_a_container"), "{}", checked.stdout);
+    let report = world.ingest(&zeros, &[]);
+    assert_eq!(report["state"], "completed");
+    let warning = report["objects"][0]["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("letters.zip is called a container and is none"), "{warning}");
+    let batch = report["batch"].to_string();
+    let text = world.run(&["batches", "report", &batch, "--format", "text"]).stdout;
+    assert!(text.contains("    warning: [not_a_container] letters.zip is called"), "{text}");
+    let name = report["objects"][0]["identifier"].as_str().unwrap();
+    assert_eq!(world.files(name, None), ["data/letters.zip"]);
+    // Of others nothing is said.
+    std::fs::write(world.path("plain.txt"), [0; 4096]).unwrap();
+    let plain = world.ingest(&world.path("plain.txt"), &[]);
+    assert_eq!(plain["objects"][0]["warnings"], serde_json::json!([]));
+}

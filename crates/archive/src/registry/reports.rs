@@ -44,6 +44,7 @@ pub fn objects_after(
                 files_removed: summary.files_absent,
                 bytes: summary.bytes,
                 stores: summary.stores,
+                warnings: summary.warnings,
             }
         })
         .collect())

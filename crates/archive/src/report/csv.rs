@@ -75,7 +75,7 @@ impl Render for Csv {
                 none(),
                 none(),
                 none(),
-                none(),
+                cell(&object.warnings.join("\n")),
             ],
         };
         write!(out, "{}\r\n", cells.join(","))

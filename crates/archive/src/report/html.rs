@@ -41,6 +41,7 @@ fn columns(section: Section) -> &'static [(&'static str, bool)] {
             ("Removed", true),
             ("Size", true),
             ("Stores", false),
+            ("Warnings", false),
         ],
     }
 }
@@ -125,6 +126,7 @@ impl Render for Html {
                 n(line.files_removed),
                 size(line.bytes),
                 line.stores.join(", "),
+                line.warnings.join("; "),
             ],
         };
         row(out, columns(section), &cells)

@@ -1,7 +1,7 @@
 //! The report that is mailed: small however large the batch.
 
-use super::text::{change, failure};
-use super::{BatchReport, Head, command, cut, facts, one_line, verdict};
+use super::text::{change, failure, warned};
+use super::{BatchReport, Head, ObjectLine, command, cut, facts, one_line, verdict};
 
 /// No mail is longer.
 pub const MAIL_BYTES_MAX: usize = 32 << 10;
@@ -9,6 +9,8 @@ pub(super) const LINES_MAX: usize = 15;
 /// Lines that each of them may have: what failed, how many problems there are, and the first.
 const PARTS_MAX: usize = 3;
 const FORMATS_MAX: usize = 10;
+/// Objects whose warnings are told.
+const WARNED_MAX: usize = 5;
 /// A line that would be longer is cut; the full lists have all of it.
 pub(super) const LINE_BYTES_MAX: usize = 400;
 
@@ -35,6 +37,7 @@ pub fn mail_text(report: &BatchReport) -> String {
     list(&mut mail, "WHAT CHANGED SINCE THE LAST REPORT", head.changed_total, head, changes);
     let failures = report.failures.iter().map(failure);
     list(&mut mail, "WHAT WENT WRONG", head.failures_total, head, failures);
+    warnings(&mut mail, report);
     formats(&mut mail, head);
     mail.push_str(&format!(
         "\nThe full lists: {}\nOther formats: json, html, text.\n",
@@ -58,14 +61,35 @@ fn list(
     mail.push_str(&format!("\n{title}\n"));
     let mut listed = 0;
     for line in lines.take(LINES_MAX) {
-        for part in line.lines().take(PARTS_MAX) {
-            let indent = if part.starts_with(' ') { "    " } else { "  " };
-            mail.push_str(&format!("{indent}{}\n", shortened(part, LINE_BYTES_MAX)));
-        }
+        put(mail, &line);
         listed += 1;
     }
     if let Some(cut) = cut(listed, total, head) {
         mail.push_str(&format!("  {cut}\n"));
+    }
+}
+
+/// Of the first objects; the full lists have all of them.
+fn warnings(mail: &mut String, report: &BatchReport) {
+    let all: Vec<&ObjectLine> =
+        report.objects.iter().filter(|object| !object.warnings.is_empty()).collect();
+    if all.is_empty() {
+        return;
+    }
+    mail.push_str("\nWARNINGS\n");
+    all.iter().take(WARNED_MAX).for_each(|object| put(mail, &warned(object)));
+    let held = i64::try_from(report.objects.len()).unwrap_or(i64::MAX);
+    let lines = all.iter().take(WARNED_MAX).any(|object| object.warnings.len() >= PARTS_MAX);
+    if lines || all.len() > WARNED_MAX || held < report.head.objects_total {
+        mail.push_str("  There may be more; the full lists have all.\n");
+    }
+}
+
+/// The first lines of what is said of one.
+fn put(mail: &mut String, told: &str) {
+    for part in told.lines().take(PARTS_MAX) {
+        let indent = if part.starts_with(' ') { "    " } else { "  " };
+        mail.push_str(&format!("{indent}{}\n", shortened(part, LINE_BYTES_MAX)));
     }
 }
 
@@ -84,7 +108,8 @@ fn formats(mail: &mut String, head: &Head) {
     }
 }
 
-pub(super) fn shortened(text: &str, bytes_max: usize) -> String {
+/// One line, cut if it is longer.
+pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
     let line = one_line(text);
     if line.len() <= bytes_max {
         return line;

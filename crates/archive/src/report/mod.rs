@@ -14,6 +14,7 @@ mod reviews;
 mod tests;
 mod text;
 
+pub(crate) use mail::shortened;
 pub use mail::{MAIL_BYTES_MAX, mail_subject, mail_text};
 pub use reviews::{ReviewLine, reviews_subject, reviews_text};
 
@@ -96,6 +97,8 @@ pub struct ObjectLine {
     pub files_removed: i64,
     pub bytes: i64,
     pub stores: Vec<String>,
+    /// What was found that is no reason to refuse it.
+    pub warnings: Vec<String>,
 }
 
 /// A job that failed, and what to do about it.

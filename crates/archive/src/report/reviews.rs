@@ -1,7 +1,8 @@
 //! One gathered mail for operators about the jobs that need a person since the last one.
 
 use super::count;
-use super::mail::{LINE_BYTES_MAX, LINES_MAX, shortened};
+use super::mail::{LINE_BYTES_MAX, LINES_MAX};
+use super::shortened;
 use db::Micros;
 use std::collections::BTreeMap;
 

@@ -40,6 +40,7 @@ fn sample() -> BatchReport {
         files_removed: 0,
         bytes: 1_572_864,
         stores: vec!["main".into(), "s3-west".into()],
+        warnings: vec!["[metadata] dc.xml <1>: it is not XML".into(), "[x] and\nmore".into()],
     };
     let unchanged = ObjectLine {
         job: 102,
@@ -183,6 +184,12 @@ fn mail_stays_small() {
         job: i64::MAX,
     };
     report.failures = vec![failure; 30];
+    let object = ObjectLine {
+        subject: long.clone(),
+        warnings: vec![long.clone(); 30],
+        ..ObjectLine::default()
+    };
+    report.objects = vec![object; 30];
     report.head.failures_total = 1_000_000;
     report.changed =
         vec![ChangeLine { job: 1, subject: long.clone(), before: long.clone(), after: long }; 30];

@@ -110,5 +110,17 @@ fn object(line: &ObjectLine) -> String {
     if !line.stores.is_empty() {
         told.push_str(&format!(", in {}", one_line(&line.stores.join(", "))));
     }
+    for warning in &line.warnings {
+        told.push_str(&format!("\n    warning: {}", one_line(warning)));
+    }
+    told
+}
+
+/// What is said of an object that there are warnings about.
+pub(super) fn warned(line: &ObjectLine) -> String {
+    let mut told = format!("{} (job {})", one_line(&line.subject), line.job);
+    for warning in &line.warnings {
+        told.push_str(&format!("\n    {}", one_line(warning)));
+    }
     told
 }

@@ -335,8 +335,7 @@ async fn finish(
     let summary = &mut run.ingest.summary;
     summary.is_bag = checked.survey.is_bag;
     summary.local_ids = checked.local_ids.clone();
-    summary.warnings =
-        checked.problems.listed.iter().map(|p| format!("[{}] {}", p.code, p.message)).collect();
+    summary.warnings = checked.problems.warnings_told();
     let algorithms: Vec<&str> =
         checked.survey.algorithms.iter().map(|a| a.name()).chain(["sha512"]).collect();
     let counts = format!("{} of {} bytes", plural(checked.files, "file"), checked.bytes);
