@@ -7,7 +7,7 @@ use super::{Deposit, batch_of};
 use crate::error::{Error, Result};
 use crate::item::{Item, Kind, Source};
 use crate::package::unreadable;
-use crate::problem::Problems;
+use crate::problem::{Problems, plural};
 use crate::site::Site;
 use db::Db;
 use queue::rules::batch::{self, Entry};
@@ -62,7 +62,7 @@ async fn expand(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Ou
             done => done.map(|_| ()),
         }
     });
-    let note = Some(format!("{count} objects to ingest"));
+    let note = Some(format!("{} to ingest", plural(count, "object")));
     Ok(Outcome::Success(queue::Handover { note, ..queue::Handover::default() }))
 }
 

@@ -336,8 +336,11 @@ async fn finish(
     summary.is_bag = checked.survey.is_bag;
     summary.local_ids = checked.local_ids.clone();
     summary.warnings = checked.problems.warnings_told();
-    let algorithms: Vec<&str> =
-        checked.survey.algorithms.iter().map(|a| a.name()).chain(["sha512"]).collect();
+    // What the object needs, and what its manifests are made with.
+    let mut algorithms: Vec<&str> = checked.survey.algorithms.iter().map(|a| a.name()).collect();
+    if !algorithms.contains(&"sha512") {
+        algorithms.push("sha512");
+    }
     let counts = format!("{} of {} bytes", plural(checked.files, "file"), checked.bytes);
     let found = match renamed(&checked.problems) {
         Some(renamed) => format!("{counts}; names that are not UTF-8 are kept as {renamed}"),
