@@ -1,7 +1,7 @@
 //! What a deposit is: found out from what is there, unless the depositor says so.
 
 use crate::error::{Error, Result};
-use crate::package::unpack::sniff;
+use crate::package::unpack::{is_called_archive, sniff};
 use crate::package::unreadable;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -64,13 +64,9 @@ fn is_manifest(path: &Path) -> Result<bool> {
 
 /// A URL tells by the end of its name only.
 pub fn of_url(name: &str) -> Deposited {
-    let lower = name.to_ascii_lowercase();
-    let ends = |ends: &[&str]| ends.iter().any(|e| lower.ends_with(e));
-    if ends(&[".checkm"]) {
+    if name.to_ascii_lowercase().ends_with(".checkm") {
         Deposited::Manifest
-    } else if ends(&[
-        ".tar", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tbz", ".tar.zst", ".tzst",
-    ]) {
+    } else if is_called_archive(name) {
         Deposited::Container
     } else {
         Deposited::File

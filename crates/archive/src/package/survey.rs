@@ -2,9 +2,8 @@
 //! anything in it that no object can have.
 
 use super::path;
-use super::unpack::sniff;
+use super::unpack::{is_called_archive, sniff};
 use super::{Form, Package, reading_failed};
-use crate::deposit::kind::{self, Deposited};
 use crate::error::{Error, Result};
 use crate::problem::Problems;
 use bagit::source::{Kind, Member, Members};
@@ -134,8 +133,7 @@ fn exceeded(survey: &Survey, bounds: Bounds, name: &str) -> Option<Error> {
 /// A file that is called a container and is none is kept as it is, but may have come to harm.
 fn check_name(package: &Package, problems: &mut Problems) -> Result<()> {
     let name = &package.name;
-    let is_called_one = kind::of_url(name) == Deposited::Container;
-    if package.form == Form::File && is_called_one && sniff(&package.path())?.is_none() {
+    if package.form == Form::File && is_called_archive(name) && sniff(&package.path())?.is_none() {
         problems.warning("not_a_container", name, format!("{name} is called a container and is none, so it is kept as a single file; if it should be one, see whether it came whole, and deposit it again"));
     }
     Ok(())

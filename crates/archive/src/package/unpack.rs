@@ -30,6 +30,14 @@ pub fn sniff(path: &Path) -> Result<Option<Serialization>> {
     Ok(Serialization::sniff(&start))
 }
 
+/// Whether a name ends as those of archives do.
+pub fn is_called_archive(name: &str) -> bool {
+    const ENDS: [&str; 9] =
+        [".tar", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tbz", ".tar.zst", ".tzst"];
+    let lower = name.to_ascii_lowercase();
+    ENDS.iter().any(|end| lower.ends_with(end))
+}
+
 /// Writes the plain tar to `to`, whole or not at all; how many bytes it has.
 pub fn unpack(
     package: &Package,

@@ -1,7 +1,7 @@
 //! The report that is mailed: small however large the batch.
 
 use super::text::{change, failure, warned};
-use super::{BatchReport, Head, ObjectLine, command, cut, facts, one_line, verdict};
+use super::{BatchReport, Head, ObjectLine, command, cut, facts, one_line, shortened, verdict};
 
 /// No mail is longer.
 pub const MAIL_BYTES_MAX: usize = 32 << 10;
@@ -79,8 +79,8 @@ fn warnings(mail: &mut String, report: &BatchReport) {
     mail.push_str("\nWARNINGS\n");
     all.iter().take(WARNED_MAX).for_each(|object| put(mail, &warned(object)));
     let held = i64::try_from(report.objects.len()).unwrap_or(i64::MAX);
-    let lines = all.iter().take(WARNED_MAX).any(|object| object.warnings.len() >= PARTS_MAX);
-    if lines || all.len() > WARNED_MAX || held < report.head.objects_total {
+    let is_cut = all.iter().take(WARNED_MAX).any(|object| object.warnings.len() >= PARTS_MAX);
+    if is_cut || all.len() > WARNED_MAX || held < report.head.objects_total {
         mail.push_str("  There may be more; the full lists have all.\n");
     }
 }
@@ -106,14 +106,4 @@ fn formats(mail: &mut String, head: &Head) {
     if let Some(more) = head.formats.len().checked_sub(FORMATS_MAX).filter(|more| *more > 0) {
         mail.push_str(&format!("  and {more} more\n"));
     }
-}
-
-/// One line, cut if it is longer.
-pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
-    let line = one_line(text);
-    if line.len() <= bytes_max {
-        return line;
-    }
-    let end = (0..=bytes_max).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}…", &line[..end])
 }

@@ -14,7 +14,6 @@ mod reviews;
 mod tests;
 mod text;
 
-pub(crate) use mail::shortened;
 pub use mail::{MAIL_BYTES_MAX, mail_subject, mail_text};
 pub use reviews::{ReviewLine, reviews_subject, reviews_text};
 
@@ -315,6 +314,16 @@ fn printable(text: &str) -> String {
 /// The same on one line.
 fn one_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The same, cut if it is longer.
+pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
+    let line = one_line(text);
+    if line.len() <= bytes_max {
+        return line;
+    }
+    let end = (0..=bytes_max).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}…", &line[..end])
 }
 
 /// `1536` as `1.5 KiB`.

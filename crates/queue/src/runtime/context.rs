@@ -166,7 +166,7 @@ impl Context {
         self.records.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(work));
     }
 
-    /// Passes on what the run knows to the run of the next stage, should that follow at once here.
+    /// Passes on what the run knows to the run of the next stage, should that follow here.
     /// It must be what the next run would find in the database: what is recorded, and no more.
     pub fn pass_on(&self, known: Passed) {
         *self.passed.lock().unwrap_or_else(PoisonError::into_inner) = known;

@@ -3,7 +3,7 @@
 //! token of its last run tells.
 
 use crate::job::{Claimed, Lease, Passed};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,8 +23,8 @@ pub(crate) struct Kept {
 #[derive(Default)]
 struct Entries {
     by_token: HashMap<i64, Entry>,
-    /// In the order they came; some are gone already.
-    ages: VecDeque<(Instant, i64)>,
+    /// In the order they came.
+    ages: BTreeSet<(Instant, i64)>,
     bytes: usize,
 }
 
@@ -67,7 +67,7 @@ impl Entries {
             return;
         }
         self.bytes += bytes;
-        self.ages.push_back((now, token));
+        self.ages.insert((now, token));
         self.by_token.insert(token, Entry { since: now, passed, bytes });
     }
 
@@ -79,19 +79,15 @@ impl Entries {
     fn remove(&mut self, token: i64) -> Option<Entry> {
         let entry = self.by_token.remove(&token)?;
         self.bytes -= entry.bytes;
+        self.ages.remove(&(entry.since, token));
         Some(entry)
     }
 
     fn drop_old(&mut self, now: Instant) {
-        while let Some((since, token)) = self.ages.front().copied() {
-            let here = self.by_token.get(&token).is_some_and(|entry| entry.since == since);
-            if here && now.duration_since(since) < KEPT_FOR {
-                break;
-            }
-            self.ages.pop_front();
-            if here {
-                self.remove(token);
-            }
+        while let Some((since, token)) = self.ages.first().copied()
+            && now.duration_since(since) >= KEPT_FOR
+        {
+            self.remove(token);
         }
     }
 }

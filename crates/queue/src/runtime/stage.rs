@@ -357,6 +357,7 @@ impl Loop {
                 return Ok(());
             }
             let batch: Vec<Claimed> = self.buffer.drain(..free).collect();
+            self.buffer_moved = Instant::now();
             let leases: Vec<Lease> = batch.iter().map(|job| job.lease.clone()).collect();
             let worker = self.shared.worker;
             let started = self
