@@ -10,6 +10,10 @@ mod session;
 use clap::Parser;
 use std::process::ExitCode;
 
+/// Jobs are made on one thread and dropped on another, which the C library's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     logs::start(&cli.global, matches!(cli.command, cli::Command::Demo(_)));

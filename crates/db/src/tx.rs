@@ -31,6 +31,8 @@ pub struct Tx<'c> {
     pub(crate) wakes: Vec<i64>,
     /// The closure does not run again because of a row that was there already.
     pub(crate) last_try: bool,
+    /// The closure ran before, and a row that it wanted to add was there already.
+    pub(crate) met_duplicate: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +45,7 @@ pub(crate) enum Failure {
 
 impl<'c> Tx<'c> {
     pub(crate) fn new(inner: Inner<'c>, now: Micros) -> Tx<'c> {
-        Tx { inner, now, failure: None, wakes: Vec::new(), last_try: false }
+        Tx { inner, now, failure: None, wakes: Vec::new(), last_try: false, met_duplicate: false }
     }
 
     pub fn engine(&self) -> Engine {
@@ -61,6 +63,12 @@ impl<'c> Tx<'c> {
     /// False if the closure runs again because of a row that was there already.
     pub fn is_last_try(&self) -> bool {
         self.last_try
+    }
+
+    /// True if the closure ran before in vain, because a row that it added was there already. What
+    /// is hardly ever there may be added without a look the first time.
+    pub fn has_met_duplicate(&self) -> bool {
+        self.met_duplicate
     }
 
     /// Runs a statement and says how many rows it changed.

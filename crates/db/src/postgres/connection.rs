@@ -5,7 +5,7 @@ use crate::address::Server;
 use crate::clock::Micros;
 use crate::error::{Error, Result};
 use crate::postgres::Attempt;
-use crate::postgres::pipeline::{Pipeline, Wrong};
+use crate::postgres::pipeline::{Answer, Pipeline, Wrong};
 use crate::row::Row;
 use crate::statement::Statement;
 use crate::value::Encoded;
@@ -214,33 +214,57 @@ impl PostgresConnection {
     /// Commits, leaving `mark` behind by which a commit whose answer is lost can be found again.
     /// A transaction's own id would not do: ids that never reached the disk before a crash are
     /// given to other transactions after it.
-    pub fn commit(&mut self, mark: Mark, wakes: Vec<i64>, last_try: bool) -> Attempt {
+    ///
+    /// `news` is a NOTIFY that the server sees to right after the COMMIT, while its answer is on the
+    /// way: a transaction of its own, for those that notify wait for each other until they are on disk.
+    pub fn commit(
+        &mut self,
+        mark: Mark,
+        wakes: Vec<i64>,
+        news: Option<String>,
+        last_try: bool,
+    ) -> Attempt {
         self.pause_before("commit");
         // One round trip for both, and for what was sent before. If something failed, the server
         // takes the COMMIT for a ROLLBACK, and the error is that of what was sent.
-        let step = self.step.take();
+        let (step, told) = (self.step.take(), news.is_some());
         let done = self
             .check_clock()
             .and_then(|()| self.send(&MARK, &[&mark.id, &mark.number]))
-            .and_then(|()| self.raw("COMMIT"));
+            .and_then(|()| self.commit_and_tell(news));
         self.step = step;
         match done {
-            Ok(()) => Attempt::Committed(wakes),
-            Err(Error::Collision(why)) => {
-                self.roll_back();
-                Attempt::Collided(why)
-            }
-            Err(Error::Duplicate(_)) if !last_try => {
-                self.roll_back();
-                Attempt::Duplicate
-            }
+            Ok(()) => Attempt::Committed { wakes, told },
             // If nothing had been written there is no mark, and it runs again.
             Err(Error::Unavailable(..)) => Attempt::Unknown(mark, wakes),
             Err(error) => {
                 self.roll_back();
-                Attempt::Refused(Err(error))
+                match error {
+                    Error::Collision(why) => Attempt::Collided(why),
+                    Error::Duplicate(_) if !last_try => Attempt::Duplicate,
+                    error => Attempt::Refused(Err(error)),
+                }
             }
         }
+    }
+
+    fn commit_and_tell(&mut self, news: Option<String>) -> Result<()> {
+        let client = self.pipeline.client();
+        let news = news.map(|text| {
+            let client = client.clone();
+            let told: Answer = Box::pin(async move {
+                // Whoever does not hear of it finds the work by polling.
+                if let Err(error) = client.batch_execute(&text).await {
+                    tracing::debug!(%error, "a wake-up was not sent");
+                }
+                Ok(())
+            });
+            ("notify", told)
+        });
+        self.sent_bytes = 0;
+        self.pipeline
+            .ask_and_send(async move { client.batch_execute("COMMIT").await }, news)
+            .map_err(|wrong| self.explain("", wrong))
     }
 
     /// True if the transaction that left this mark was committed. Waits for one that is still
@@ -377,15 +401,17 @@ impl PostgresConnection {
         question: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T> {
         self.sent_bytes = 0;
-        self.pipeline.ask(question).map_err(|Wrong { sent, error }| {
-            let name = sent.unwrap_or(name);
-            match Error::from_postgres(&self.shown, error) {
-                Error::Other(_, text) if !name.is_empty() => Error::Other(name.to_string(), text),
-                Error::Constraint(text) if !name.is_empty() => {
-                    Error::Constraint(format!("{text} in {name}"))
-                }
-                error => error,
+        self.pipeline.ask(question).map_err(|wrong| self.explain(name, wrong))
+    }
+
+    fn explain(&self, name: &'static str, Wrong { sent, error }: Wrong) -> Error {
+        let name = sent.unwrap_or(name);
+        match Error::from_postgres(&self.shown, error) {
+            Error::Other(_, text) if !name.is_empty() => Error::Other(name.to_string(), text),
+            Error::Constraint(text) if !name.is_empty() => {
+                Error::Constraint(format!("{text} in {name}"))
             }
-        })
+            error => error,
+        }
     }
 }

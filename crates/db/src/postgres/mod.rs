@@ -120,7 +120,8 @@ struct Worker {
 
 /// How one run of a closure ended.
 pub(crate) enum Attempt {
-    Committed(Vec<i64>),
+    /// What is to be woken, and whether other processes have been told.
+    Committed { wakes: Vec<i64>, told: bool },
     /// Rolled back; Ok leaves the closure's own result, Err replaces it.
     Refused(Result<()>),
     /// Another transaction was in the way; nothing was done.
@@ -141,18 +142,24 @@ impl Worker {
         let mut duplicates = 0;
         while operation.wanted() {
             let attempt = match self.connected() {
-                Ok(()) => self.attempt(&mut *operation, duplicates >= DUPLICATES_MAX),
+                Ok(()) => self.attempt(&mut *operation, duplicates),
                 Err(Error::Unavailable(_, why)) => Attempt::Lost(why),
                 Err(error) => Attempt::Refused(Err(error)),
             };
             let error = match attempt {
-                Attempt::Committed(wakes) => return self.committed(operation, &wakes),
+                Attempt::Committed { wakes, told } => {
+                    return self.committed(operation, &wakes, told);
+                }
                 Attempt::Refused(verdict) => return operation.answer(verdict),
                 Attempt::Collided(why) => {
                     Error::Busy(format!("other transactions kept colliding: {why}"))
                 }
                 Attempt::Duplicate => {
                     duplicates += 1;
+                    if duplicates == 1 {
+                        // Whoever added it has committed: there is nothing to wait for.
+                        continue;
+                    }
                     Error::Busy("other transactions kept adding the same rows".to_string())
                 }
                 Attempt::Lost(why) => {
@@ -162,7 +169,7 @@ impl Worker {
                 Attempt::Unknown(mark, wakes) => {
                     self.connection = None;
                     match self.was_committed(mark) {
-                        Ok(true) => return self.committed(operation, &wakes),
+                        Ok(true) => return self.committed(operation, &wakes, false),
                         Ok(false) => Error::Unavailable(
                             self.server.shown().to_string(),
                             "it went away".to_string(),
@@ -188,7 +195,7 @@ impl Worker {
         Ok(())
     }
 
-    fn attempt(&mut self, operation: &mut dyn Operation, last_try: bool) -> Attempt {
+    fn attempt(&mut self, operation: &mut dyn Operation, duplicates: usize) -> Attempt {
         let Some(connection) = self.connection.as_mut() else {
             return Attempt::Lost("not connected".to_string());
         };
@@ -197,17 +204,19 @@ impl Worker {
             Err(error) => return Attempt::Lost(error.to_string()),
         };
         let mut tx = Tx::new(Inner::Postgres(connection), now);
-        tx.last_try = last_try;
+        let last_try = duplicates >= DUPLICATES_MAX;
+        (tx.last_try, tx.met_duplicate) = (last_try, duplicates > 0);
         let good = operation.run(&mut tx);
         let (failure, wakes) = (tx.failure, std::mem::take(&mut tx.wakes));
         match (good, failure) {
             (true, None) if operation.reads() => {
                 connection.end_reading();
-                Attempt::Committed(Vec::new())
+                Attempt::Committed { wakes: Vec::new(), told: true }
             }
             (true, None) => {
                 self.mark.number += 1;
-                connection.commit(self.mark, wakes, last_try)
+                let news = self.news.at_once(&wakes);
+                connection.commit(self.mark, wakes, news, last_try)
             }
             (_, Some(Failure::Unavailable)) => Attempt::Lost("the connection broke".to_string()),
             (_, Some(Failure::Duplicate)) => {
@@ -230,10 +239,12 @@ impl Worker {
         }
     }
 
-    fn committed(&self, operation: Box<dyn Operation>, wakes: &[i64]) {
+    fn committed(&self, operation: Box<dyn Operation>, wakes: &[i64], told: bool) {
         // Others first: they have the longer way.
         if !wakes.is_empty() {
-            self.news.send(wakes);
+            if !told {
+                self.news.send(wakes);
+            }
             self.wakes.ring(wakes);
         }
         operation.answer(Ok(()));

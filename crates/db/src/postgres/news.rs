@@ -1,5 +1,7 @@
-//! Wake-ups between processes by LISTEN and NOTIFY, on connections of their own: NOTIFY inside a
-//! working transaction would make all commits queue behind one lock.
+//! Wake-ups between processes by LISTEN and NOTIFY, outside of working transactions: NOTIFY inside
+//! one would make all commits queue behind one lock. News after a lull goes right behind its COMMIT,
+//! on the same connection; what comes close behind other news is gathered and sent on a connection
+//! for it, so that whoever adds a thousand jobs one by one does not notify a thousand times.
 
 use crate::address::Server;
 use crate::error::{Error, Result};
@@ -7,11 +9,13 @@ use crate::postgres::PostgresConnection;
 use crate::wakes::Wakes;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CHANNEL: &str = "accession_wake";
 /// NOTIFY refuses payloads of 8,000 bytes; past this many topics the news is "all".
 const TOPICS_MAX: usize = 200;
+/// So long after the last there has been a lull in the news.
+const LULL: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 struct Outbox {
@@ -21,6 +25,8 @@ struct Outbox {
 
 pub(super) struct News {
     outbox: Arc<(Mutex<Outbox>, Condvar)>,
+    tag: String,
+    last: Mutex<Option<Instant>>,
 }
 
 impl News {
@@ -28,10 +34,21 @@ impl News {
         let outbox: Arc<(Mutex<Outbox>, Condvar)> = Arc::default();
         let tag = format!("{:016x}", rand::random::<u64>());
         let (sending, tag_of_mine, server_of_mine) = (outbox.clone(), tag.clone(), server.clone());
+        let tag_here = tag.clone();
         spawn("db-notify", move || send_loop(&server_of_mine, &sending, &tag_of_mine))?;
         let wakes = Arc::downgrade(&wakes);
         drop(spawn("db-listen", move || listen_loop(&server, &wakes, &tag))?);
-        Ok(News { outbox })
+        Ok(News { outbox, tag: tag_here, last: Mutex::default() })
+    }
+
+    /// The statement that tells others of the topics, if it should go with the transaction itself.
+    pub fn at_once(&self, topics: &[i64]) -> Option<String> {
+        if topics.is_empty() {
+            return None;
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let lull = last.replace(Instant::now()).is_none_or(|last| last.elapsed() > LULL);
+        lull.then(|| notify(&self.tag, topics.iter()))
     }
 
     /// Hands topics over; those that come close together are sent together.
@@ -70,23 +87,27 @@ fn send_loop(server: &Server, outbox: &(Mutex<Outbox>, Condvar), tag: &str) {
         }
         let topics = std::mem::take(&mut waiting.topics);
         drop(waiting);
-        let list = match topics.len() {
-            0..=TOPICS_MAX => topics.iter().map(i64::to_string).collect::<Vec<_>>().join(","),
-            _ => "all".to_string(),
-        };
         // A lost wake-up costs one polling interval, no more; so one try on a fresh connection.
         if connection.as_ref().is_none_or(PostgresConnection::is_closed) {
             connection = PostgresConnection::open(server).ok();
-            // Nothing is lost with a notification, so it need not wait for the disk.
-            connection.as_mut().map(|c| c.raw("SET synchronous_commit = off"));
         }
         if let Some(sender) = connection.as_mut()
-            && let Err(error) = sender.raw(&format!("NOTIFY {CHANNEL}, '{tag}:{list}'"))
+            && let Err(error) = sender.raw(&notify(tag, topics.iter()))
         {
             tracing::debug!(%error, "a wake-up was not sent; others find the work by polling");
             connection = None;
         }
     }
+}
+
+/// Both statements are one transaction. Nothing is lost with a notification, so it need not wait
+/// for the disk.
+fn notify<'t>(tag: &str, topics: impl ExactSizeIterator<Item = &'t i64>) -> String {
+    let list = match topics.len() {
+        0..=TOPICS_MAX => topics.map(i64::to_string).collect::<Vec<_>>().join(","),
+        _ => "all".to_string(),
+    };
+    format!("SET LOCAL synchronous_commit = off; NOTIFY {CHANNEL}, '{tag}:{list}'")
 }
 
 fn listen_loop(server: &Server, wakes: &Weak<Wakes>, tag: &str) {

@@ -19,7 +19,7 @@ type WireError = tokio_postgres::Error;
 /// Reads and writes what can be read and written now.
 type Driver =
     Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, WireError>>> + Send>;
-type Answer = Pin<Box<dyn Future<Output = Result<(), WireError>> + Send>>;
+pub(super) type Answer = Pin<Box<dyn Future<Output = Result<(), WireError>> + Send>>;
 
 /// How long a server may take over the end of a connection.
 const GOODBYE: Duration = Duration::from_millis(500);
@@ -130,8 +130,18 @@ impl Pipeline {
         &mut self,
         question: impl Future<Output = Result<T, WireError>>,
     ) -> Result<T, Wrong> {
+        self.ask_and_send(question, None)
+    }
+
+    /// As `ask`, with something sent right behind the question that nobody waits for here.
+    pub fn ask_and_send<T>(
+        &mut self,
+        question: impl Future<Output = Result<T, WireError>>,
+        mut behind: Option<(&'static str, Answer)>,
+    ) -> Result<T, Wrong> {
         let mut question = pin!(question);
         let (Wire { runtime, line }, sent) = (&mut self.wire, &mut self.sent);
+        let mut to_come = None;
         let (mut answer, mut wrong) = (None, None);
         let asked = runtime.block_on(poll_fn(|cx| {
             // Polled for the first time, it puts itself behind all that was sent.
@@ -139,6 +149,9 @@ impl Pipeline {
                 && let Poll::Ready(ready) = question.as_mut().poll(cx)
             {
                 answer = Some(ready);
+            }
+            if let Some((name, statement)) = behind.take() {
+                to_come = Some((name, begun(statement)));
             }
             if let Err(error) = line.drive(cx) {
                 return Poll::Ready(Err(error));
@@ -160,6 +173,7 @@ impl Pipeline {
             }
             answer.take().map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer)))
         }));
+        sent.extend(to_come);
         match (asked, wrong) {
             (Err(error), _) => Err(Wrong { sent: None, error }),
             (Ok(_), Some(wrong)) => Err(wrong),
@@ -173,12 +187,7 @@ impl Pipeline {
         name: &'static str,
         statement: impl Future<Output = Result<(), WireError>> + Send + 'static,
     ) {
-        let mut answer: Answer = Box::pin(statement);
-        // Polled once, it is in the connection's line; whoever asks next polls it again.
-        match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Pending => self.sent.push_back((name, answer)),
-            Poll::Ready(done) => self.sent.push_back((name, Box::pin(ready(done)))),
-        }
+        self.sent.push_back((name, begun(Box::pin(statement))));
     }
 
     /// Writes what was sent to the wire now, without waiting for answers.
@@ -199,6 +208,14 @@ impl Pipeline {
             }
         });
         runtime.block_on(async { tokio::time::timeout(time, arrival).await.ok().flatten() })
+    }
+}
+
+/// Polled once, it is in the connection's line; whoever asks next polls it again.
+fn begun(mut statement: Answer) -> Answer {
+    match statement.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Pending => statement,
+        Poll::Ready(done) => Box::pin(ready(done)),
     }
 }
 

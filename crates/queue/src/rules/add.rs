@@ -166,7 +166,8 @@ pub fn add_failed(
     Ok(ids[0])
 }
 
-fn check(pipeline: &Pipeline, job: &NewJob) -> Result<()> {
+/// What can be said about a job without a database.
+pub(crate) fn check(pipeline: &Pipeline, job: &NewJob) -> Result<()> {
     let bad = |why: String| Err(Error::BadInput(format!("job `{}`: {why}", job.subject)));
     if job.subject.is_empty() {
         return Err(Error::BadInput(

@@ -17,6 +17,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 const PAGES_MAX: usize = 16;
 /// Blocked jobs that a claim tries as the probe of a target, in case it may not have the first.
 const PROBES_MAX: i64 = 16;
+/// Candidates that one look finds: those that one range of tokens is enough for.
+const PAGE_MAX: usize = 4096;
 /// Rows that one claim makes ready because their time has come.
 const DUE_MAX: i64 = 1000;
 
@@ -90,8 +92,8 @@ pub(crate) struct Candidate {
     payload: Option<Vec<u8>>,
     added_at: Option<Micros>,
     attempts: Option<i64>,
-    /// The token of the lease to be, where the engine gives it out with the row.
-    token: Option<i64>,
+    /// The first of the tokens for the leases to be, where the engine gives them out with the page.
+    first_token: Option<i64>,
     /// That of its last run.
     token_before: Option<i64>,
     probe: Option<String>,
@@ -114,7 +116,7 @@ impl FromRow for Candidate {
             payload: row.get(11)?,
             added_at: row.get(12)?,
             attempts: row.get(13)?,
-            token: row.get(14)?,
+            first_token: row.get(14)?,
             token_before: row.get(15)?,
             probe: None,
         })
@@ -260,7 +262,7 @@ fn look_round_and_ahead(
 ) -> Result<Option<(Context, Vec<Candidate>)>> {
     enter(tx)?;
     let params = db::params![request.worker, stage.id, pipeline.id, now];
-    let page = page_after(stage.id, START, request.limit);
+    let page = page_after(stage.id, START, request.limit.min(PAGE_MAX));
     let (found, page): (Vec<Context>, Vec<Candidate>) =
         tx.query_both((&CONTEXT, &params), (&READY, &page))?;
     let context = found.into_iter().next().ok_or(Error::LeaseLost(request.worker))?;
@@ -330,7 +332,7 @@ impl Claiming<'_> {
     fn pages(&mut self, tx: &mut Tx<'_>, mut first: Option<Vec<Candidate>>) -> Result<()> {
         let mut after = START;
         for _ in 0..PAGES_MAX {
-            let want = self.room();
+            let want = self.room().min(PAGE_MAX);
             if want == 0 {
                 break;
             }
@@ -433,11 +435,14 @@ impl Claiming<'_> {
     /// Takes the locks of good candidates; those that lose the race for theirs are parked.
     fn take(&mut self, tx: &mut Tx<'_>, good: Vec<Candidate>) -> Result<()> {
         const TAKE: Statement = statement!("sql/take_locks", per engine);
+        const TAKE_NEW: Statement = statement!("sql/take_new_locks");
         if good.is_empty() {
             return Ok(());
         }
-        let tokens: Option<Vec<i64>> = good.iter().map(|candidate| candidate.token).collect();
-        let tokens = tokens.map_or_else(|| tx.next_ids("tokens", good.len()), Ok)?;
+        let tokens: Vec<i64> = match good[0].first_token {
+            Some(first) => (first..).take(good.len()).collect(),
+            None => tx.next_ids("tokens", good.len())?,
+        };
         let mut tried = one_per_lock(tx, &good)?;
         let at_once = self.request.start - self.started.min(self.request.start);
         let started: HashSet<usize> = tried.iter().copied().take(at_once).collect();
@@ -451,7 +456,13 @@ impl Claiming<'_> {
             })
             .collect();
         let common = db::params![self.request.worker, self.stage.id, self.now];
-        let hits = tx.each_hit(&TAKE, &common, &rows, 1)?;
+        let hits = match good.iter().any(|candidate| candidate.begun) {
+            false if tx.engine() == Engine::Postgres && !tx.has_met_duplicate() => {
+                tx.send_each(&TAKE_NEW, &common, &rows)?;
+                vec![true; rows.len()]
+            }
+            _ => tx.each_hit(&TAKE, &common, &rows, 1)?,
+        };
         let mut got = vec![false; good.len()];
         tried.into_iter().zip(hits).for_each(|(i, hit)| got[i] = hit);
         self.leave_waiting(tx, &good, &got)?;

@@ -3,7 +3,7 @@
 //! theirs was the last job.
 
 use crate::codes::{BatchState, Status};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::BTreeMap;
 
@@ -58,6 +58,13 @@ impl Counts {
                 &db::params![batch, c.total, c.open, c.succeeded, c.failed, c.cancelled, now],
             )?;
             let next = match changed {
+                None if c.total > 0 => {
+                    return Err(Error::unknown(
+                        "batch",
+                        batch,
+                        "make it before jobs are added to it",
+                    ));
+                }
                 Some((0, BatchState::Processing)) => BatchState::Reporting,
                 // Re-run jobs of a failed batch have all finished.
                 Some((0, BatchState::Failed)) => BatchState::UpdateReporting,

@@ -9,7 +9,7 @@ use db::{Lane, Tx};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// Why a run should stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,24 +31,49 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Context {
     shared: Arc<Shared>,
+    run: Arc<Run>,
+}
+
+/// A run under way.
+pub(crate) struct Run {
     lease: Lease,
-    stage: i64,
-    stop: watch::Receiver<Stop>,
-    records: Arc<Mutex<Vec<Records>>>,
-    passed: Arc<Mutex<Passed>>,
-    said: Arc<Mutex<Instant>>,
+    stop: Mutex<Stop>,
+    /// Rung when it should stop.
+    stopped: Notify,
+    said: Mutex<Said>,
+}
+
+/// What a run has said so far.
+struct Said {
+    /// When it said how far it is, or began.
+    at: Instant,
+    records: Vec<Records>,
+    passed: Passed,
+}
+
+impl Run {
+    fn new(lease: Lease, stop: Stop) -> Run {
+        let said = Said { at: Instant::now(), records: Vec::new(), passed: Passed::default() };
+        Run { lease, stop: Mutex::new(stop), stopped: Notify::new(), said: Mutex::new(said) }
+    }
+
+    fn why_stop(&self) -> Stop {
+        *self.stop.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stop(&self, why: Stop) {
+        *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        self.stopped.notify_waiters();
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Context {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        lease: Lease,
-        stage: i64,
-        stop: watch::Receiver<Stop>,
-    ) -> Context {
-        let said = Arc::new(Mutex::new(Instant::now()));
-        let (records, passed) = (Arc::default(), Arc::default());
-        Context { shared, lease, stage, stop, records, passed, said }
+    pub(crate) fn new(shared: Arc<Shared>, run: Arc<Run>) -> Context {
+        Context { shared, run }
     }
 
     pub fn db(&self) -> &db::Db {
@@ -76,20 +101,19 @@ impl Context {
 
     /// Whether to stop, and why.
     pub fn stop(&self) -> Stop {
-        *self.stop.borrow()
+        self.run.why_stop()
     }
 
     /// Waits until the run should stop, and says why.
     pub async fn stopped(&self) -> Stop {
-        let mut stop = self.stop.clone();
         loop {
-            let now = *stop.borrow_and_update();
+            // Hears of what happens from here on, so that nothing is missed between look and wait.
+            let rung = self.run.stopped.notified();
+            let now = self.stop();
             if now != Stop::No {
                 return now;
             }
-            if stop.changed().await.is_err() {
-                return Stop::LeaseLost;
-            }
+            rung.await;
         }
     }
 
@@ -98,13 +122,13 @@ impl Context {
     pub async fn progress(&self, text: impl Into<String>) -> Result<()> {
         let text = text.into();
         {
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-            if said.elapsed() < PROGRESS_EVERY {
+            let mut said = self.run.said();
+            if said.at.elapsed() < PROGRESS_EVERY {
                 return Ok(());
             }
-            *said = Instant::now();
+            said.at = Instant::now();
         }
-        let (worker, lease) = (self.shared.worker, self.lease.clone());
+        let (worker, lease) = (self.shared.worker, self.run.lease.clone());
         self.fenced(move |tx| Ok(running::progress(tx, worker, &lease, &text)?.then_some(()))).await
     }
 
@@ -112,7 +136,7 @@ impl Context {
     /// An error says that the run should stop: its lease is gone.
     pub async fn checkpoint(&self, key: impl Into<String>, value: impl Into<String>) -> Result<()> {
         let (key, value) = (key.into(), value.into());
-        let (worker, lease) = (self.shared.worker, self.lease.clone());
+        let (worker, lease) = (self.shared.worker, self.run.lease.clone());
         self.fenced(move |tx| {
             let now = tx.now();
             let kept = running::checkpoint(tx, now, worker, &lease, &key, &value)?;
@@ -124,7 +148,7 @@ impl Context {
     /// As [`Context::checkpoint`] within [`Context::write`], together with what else is written.
     pub fn checkpoint_in(&self, tx: &mut Tx<'_>, key: &str, value: &str) -> Result<()> {
         let now = tx.now();
-        running::mark(tx, now, self.lease.job, self.stage, key, value)
+        running::mark(tx, now, self.run.lease.job, self.run.lease.stage, key, value)
     }
 
     /// Writes what the run has found out so far, if the job is still its own (I4). An error says
@@ -133,7 +157,7 @@ impl Context {
         &self,
         work: impl Fn(&mut Tx<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (worker, lease) = (self.shared.worker, self.lease.clone());
+        let (worker, lease) = (self.shared.worker, self.run.lease.clone());
         self.fenced(move |tx| match running::find(tx, worker, &lease)? {
             Some(_) => work(tx).map(Some),
             None => Ok(None),
@@ -143,7 +167,7 @@ impl Context {
 
     /// The marks that earlier runs of this stage left.
     pub async fn checkpoints(&self) -> Result<HashMap<String, String>> {
-        let (job, stage) = (self.lease.job, self.stage);
+        let (job, stage) = (self.run.lease.job, self.run.lease.stage);
         let marks = self.shared.db.read(move |tx| running::checkpoints(tx, job, stage)).await?;
         Ok(marks.into_iter().collect())
     }
@@ -151,7 +175,7 @@ impl Context {
     /// Reports an error while going on, to clean up: the job shows as running with the error.
     pub async fn error_seen(&self, error: JobError) -> Result<()> {
         let (worker, who, lease) =
-            (self.shared.worker, self.shared.who.clone(), self.lease.clone());
+            (self.shared.worker, self.shared.who.clone(), self.run.lease.clone());
         let catalog = self.shared.catalog.borrow().clone();
         self.fenced(move |tx| {
             let now = tx.now();
@@ -163,22 +187,22 @@ impl Context {
 
     /// Has `work` written in the same transaction as the run's outcome.
     pub fn record(&self, work: impl Fn(&mut Tx<'_>) -> Result<()> + Send + Sync + 'static) {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(work));
+        self.run.said().records.push(Arc::new(work));
     }
 
     /// Passes on what the run knows to the run of the next stage, should that follow here.
     /// It must be what the next run would find in the database: what is recorded, and no more.
     pub fn pass_on(&self, known: Passed) {
-        *self.passed.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        self.run.said().passed = known;
     }
 
     pub(crate) fn take_passed(&self) -> Passed {
-        std::mem::take(&mut self.passed.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.run.said().passed)
     }
 
     /// Everything recorded so far, as one.
     pub(crate) fn take_records(&self) -> Option<Records> {
-        let all = std::mem::take(&mut *self.records.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = std::mem::take(&mut self.run.said().records);
         match all.len() {
             0 => None,
             _ => Some(Arc::new(move |tx: &mut Tx<'_>| all.iter().try_for_each(|one| one(tx)))),
@@ -203,7 +227,7 @@ pub(crate) struct Running {
 
 #[derive(Default)]
 struct Runs {
-    by_token: HashMap<i64, watch::Sender<Stop>>,
+    by_token: HashMap<i64, Arc<Run>>,
     /// The process stops: a run that only begins now must hear of it too.
     shutdown: bool,
 }
@@ -213,30 +237,35 @@ impl Running {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn begin(&self, token: i64) -> watch::Receiver<Stop> {
+    pub fn begin(&self, lease: Lease) -> Arc<Run> {
         let mut runs = self.lock();
         let first = if runs.shutdown { Stop::Shutdown } else { Stop::No };
-        let (sender, receiver) = watch::channel(first);
-        runs.by_token.insert(token, sender);
-        receiver
+        let token = lease.token;
+        let run = Arc::new(Run::new(lease, first));
+        runs.by_token.insert(token, run.clone());
+        run
     }
 
+    /// Whoever still listens for it hears that it is over.
     pub fn end(&self, token: i64) {
-        self.lock().by_token.remove(&token);
+        let ended = self.lock().by_token.remove(&token);
+        if let Some(run) = ended
+            && run.why_stop() == Stop::No
+        {
+            run.stop(Stop::LeaseLost);
+        }
     }
 
     pub fn stop(&self, token: i64, why: Stop) {
-        if let Some(sender) = self.lock().by_token.get(&token) {
-            sender.send_replace(why);
+        if let Some(run) = self.lock().by_token.get(&token) {
+            run.stop(why);
         }
     }
 
     pub fn stop_all(&self, why: Stop) {
         let mut runs = self.lock();
         runs.shutdown |= why == Stop::Shutdown;
-        for sender in runs.by_token.values() {
-            sender.send_replace(why);
-        }
+        runs.by_token.values().for_each(|run| run.stop(why));
     }
 
     pub fn tokens(&self) -> Vec<i64> {
@@ -248,17 +277,30 @@ impl Running {
 mod tests {
     use super::*;
 
+    fn lease(token: i64) -> Lease {
+        Lease { job: 1, lock: "a".to_string(), token, batch: None, stage: 1, probe: false }
+    }
+
     #[test]
     fn a_run_that_begins_while_the_process_stops_is_told() {
         let running = Running::default();
-        let before = running.begin(1);
+        let before = running.begin(lease(1));
         running.stop_all(Stop::LeaseLost);
-        let between = running.begin(2);
+        let between = running.begin(lease(2));
         running.stop_all(Stop::Shutdown);
-        let after = running.begin(3);
-        assert_eq!(*before.borrow(), Stop::Shutdown);
-        assert_eq!(*between.borrow(), Stop::Shutdown);
-        assert_eq!(*after.borrow(), Stop::Shutdown);
+        let after = running.begin(lease(3));
+        assert_eq!(before.why_stop(), Stop::Shutdown);
+        assert_eq!(between.why_stop(), Stop::Shutdown);
+        assert_eq!(after.why_stop(), Stop::Shutdown);
         assert_eq!(running.tokens().len(), 3);
+    }
+
+    #[test]
+    fn whoever_outlives_its_run_is_told_that_it_is_over() {
+        let running = Running::default();
+        let run = running.begin(lease(1));
+        running.end(1);
+        assert_eq!(run.why_stop(), Stop::LeaseLost);
+        assert!(running.tokens().is_empty());
     }
 }

@@ -419,8 +419,8 @@ impl Loop {
     /// Runs a job in a place that was taken for it.
     fn spawn(&mut self, stage: &Stage, job: Claimed) {
         self.began += 1;
-        let stop = self.shared.running.begin(job.lease.token);
-        let context = Context::new(self.shared.clone(), job.lease.clone(), self.stage, stop);
+        let run = self.shared.running.begin(job.lease.clone());
+        let context = Context::new(self.shared.clone(), run);
         let label = Label {
             job: job.lease.job,
             batch: job.lease.batch,

@@ -55,6 +55,25 @@ fn a_lock_is_shared_between_pipelines(w: &World) {
     assert_eq!(b.next(&fixity).unwrap().lease.job, check);
 }
 
+/// "Skipped, never collided with": one that was left ready while its lock was taken, as may happen
+/// when rows are locked by others, is parked by the claim that meets it. The others are handed out.
+fn a_ready_job_whose_lock_is_taken_is_parked(w: &World) {
+    let files = w.queue("files");
+    let of = |s: &str| NewJob { lock: Some("object/1".to_string()), ..NewJob::new(s) };
+    w.add_job(&files, of("first"));
+    let (a, b) = (w.worker("a"), w.worker("b"));
+    let first = a.next(&files).unwrap();
+    let second = w.add_job(&files, of("second"));
+    let third = w.add(&files, "third");
+    assert_eq!(w.state(second), Some(State::Parked));
+    w.rows::<(i64,)>("update waiting set state = 0 where state = 1 returning id");
+    let claimed: Vec<i64> = b.claim(&files, 10).iter().map(|c| c.lease.job).collect();
+    assert_eq!(claimed, [third]);
+    assert_eq!(w.state(second), Some(State::Parked));
+    a.settle(&first, Outcome::success());
+    assert_eq!(b.next(&files).unwrap().lease.job, second);
+}
+
 /// I3: "A job owns its lock from its first claim until it succeeds …, through retries, waits and all
 /// stages."
 fn a_job_keeps_its_lock_through_all_stages(w: &World) {
@@ -170,6 +189,7 @@ both!(
     a_claim_returns_up_to_n_with_tokens_of_their_own,
     a_job_is_not_claimed_before_it_is_due,
     a_lock_is_shared_between_pipelines,
+    a_ready_job_whose_lock_is_taken_is_parked,
     a_job_keeps_its_lock_through_all_stages,
     a_work_space_out_of_reach_is_skipped,
     a_budget_of_the_deployment_is_never_exceeded,

@@ -1,12 +1,12 @@
 //! Work that does nothing but be counted, for measuring the queue.
 
 use crate::exit::Failure;
-use db::{Address, Db, Options, Statement, Tx};
+use db::{Address, Db, Options, Statement};
 use queue::rules::add::add;
 use queue::rules::claim::{Request, claim};
 use queue::rules::lease::{NewWorker, register};
 use queue::rules::pipelines::{self, PipelineSpec};
-use queue::runtime::{Context, Settings, Stop, Summary, Work, Worker};
+use queue::runtime::{Adder, Context, Settings, Stop, Summary, Work, Worker};
 use queue::{Catalog, Claimed, NewJob, Outcome, Pipeline};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -92,25 +92,30 @@ impl Load {
         Ok(())
     }
 
-    pub async fn add_one(&self, pipeline: &Arc<Pipeline>, i: u64) -> queue::Result<()> {
-        let (job, pipeline) = (self.job(i), pipeline.clone());
-        let one = move |tx: &mut Tx<'_>| {
-            add(tx, tx.now(), &pipeline, "bench", std::slice::from_ref(&job)).map(drop)
-        };
-        self.db.write(one).await
+    pub fn adder(&self) -> Adder {
+        Adder::start(self.db.clone())
+    }
+
+    pub async fn add_one(
+        &self,
+        adder: &Adder,
+        pipeline: &Arc<Pipeline>,
+        i: u64,
+    ) -> queue::Result<()> {
+        adder.add(pipeline, "bench", self.job(i)).await.map(drop)
     }
 
     /// One call a job, `lanes` calls under way at once.
     pub async fn add_singly(&self, from: u64, to: u64, lanes: u64) -> Result<(), Failure> {
-        let pipeline = Arc::new(self.pipeline().await?);
+        let (adder, pipeline) = (self.adder(), Arc::new(self.pipeline().await?));
         let mut tasks: tokio::task::JoinSet<queue::Result<()>> = tokio::task::JoinSet::new();
         for lane in 0..lanes {
             let jobs: Vec<u64> =
                 (from + lane..to).step_by(usize::try_from(lanes).unwrap_or(1)).collect();
-            let (load, pipeline) = (self.clone(), pipeline.clone());
+            let (load, adder, pipeline) = (self.clone(), adder.clone(), pipeline.clone());
             tasks.spawn(async move {
                 for i in jobs {
-                    load.add_one(&pipeline, i).await?;
+                    load.add_one(&adder, &pipeline, i).await?;
                 }
                 Ok(())
             });

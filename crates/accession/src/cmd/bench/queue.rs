@@ -175,10 +175,10 @@ async fn round(
 
     let idle = Tally::new(200);
     let worker = load.start_worker(idle.clone()).await?;
-    let pipeline = Arc::new(load.pipeline().await?);
+    let (adder, pipeline) = (load.adder(), Arc::new(load.pipeline().await?));
     tokio::time::sleep(Duration::from_millis(200)).await;
     for i in 0..200 {
-        load.add_one(&pipeline, i).await?;
+        load.add_one(&adder, &pipeline, i).await?;
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     while idle.missing() > 0 {
