@@ -10,8 +10,9 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-/// Jobs that go in one transaction.
+/// Jobs that go in one transaction, and the bytes of their payloads.
 const TOGETHER_MAX: usize = 500;
+const BYTES_MAX: usize = 4 << 20;
 /// Jobs that may wait; whoever brings one more waits with it.
 const WAITING_MAX: usize = 4 * TOGETHER_MAX;
 /// Looks for as many as last time before a transaction begins: those who were just answered are
@@ -77,7 +78,7 @@ impl Adder {
 
 async fn run(db: Db, mut arrived: mpsc::Receiver<Request>) {
     let (mut waiting, mut last) = (Vec::new(), 0);
-    while arrived.recv_many(&mut waiting, TOGETHER_MAX).await > 0 {
+    while !waiting.is_empty() || arrived.recv_many(&mut waiting, TOGETHER_MAX).await > 0 {
         for _ in 0..LOOKS {
             if waiting.len() >= last {
                 break;
@@ -87,8 +88,19 @@ async fn run(db: Db, mut arrived: mpsc::Receiver<Request>) {
             waiting.extend(std::iter::from_fn(|| arrived.try_recv().ok()).take(room));
         }
         last = waiting.len();
-        add_all(&db, std::mem::take(&mut waiting)).await;
+        let rest = waiting.split_off(as_many_as_fit(&waiting));
+        add_all(&db, std::mem::replace(&mut waiting, rest)).await;
     }
+}
+
+/// How many of them go in one transaction: at least the first.
+fn as_many_as_fit(requests: &[Request]) -> usize {
+    let mut bytes = 0;
+    let over = requests.iter().position(|request| {
+        bytes += request.job.payload.as_ref().map_or(0, Vec::len);
+        bytes > BYTES_MAX
+    });
+    over.map_or(requests.len(), |at| at.max(1))
 }
 
 /// Adds all of them in one transaction. If that fails, each has one of its own: whatever is wrong
@@ -162,6 +174,8 @@ fn gathered(requests: Vec<Request>) -> (Vec<Group>, Vec<Answer>) {
             None => groups.push((Group { pipeline, who, jobs: vec![job] }, vec![answer])),
         }
     }
+    // One order for everyone, so that two transactions hardly ever wait for each other.
+    groups.sort_by(|(a, _), (b, _)| (a.pipeline.id, &a.who).cmp(&(b.pipeline.id, &b.who)));
     let (groups, answers): (Vec<Group>, Vec<Vec<Answer>>) = groups.into_iter().unzip();
     (groups, answers.into_iter().flatten().collect())
 }
