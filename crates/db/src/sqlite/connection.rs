@@ -61,7 +61,7 @@ impl SqliteConnection {
         connection.pragma("journal_mode", "wal")?;
         connection.pragma("synchronous", "full")?;
         connection.pragma("journal_size_limit", "67108864")?;
-        connection.pragma("cache_size", "-24576")?;
+        connection.pragma("cache_size", "-20480")?;
         Ok(connection)
     }
 
