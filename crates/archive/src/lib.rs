@@ -46,4 +46,5 @@ pub const MIGRATIONS: &[Migration] = &[
     queue::MIGRATIONS[1],
     migration!(4, "0004_received"),
     queue::MIGRATIONS[2],
+    queue::MIGRATIONS[3],
 ];

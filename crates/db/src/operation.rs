@@ -94,6 +94,9 @@ pub enum Lane {
     Normal,
 }
 
+/// How long a thread that has just done something looks around before it waits to be woken.
+const ALERT: Duration = Duration::from_micros(100);
+
 /// Operations waiting for a database thread, at most `limit` of them.
 ///
 /// The thread that fell idle last is woken first. Where one suffices, one does everything, and its
@@ -172,6 +175,19 @@ impl Inbox {
             // Returns at once if it was woken since.
             thread::park();
         }
+    }
+
+    /// As [`Inbox::take`], and looks around for a moment before it waits: who was just answered
+    /// often comes back at once, and waking a thread takes longer than that.
+    pub fn take_alert(&self) -> Option<Box<dyn Operation>> {
+        let began = Instant::now();
+        while began.elapsed() < ALERT {
+            if let Some(operation) = self.take_now() {
+                return Some(operation);
+            }
+            thread::yield_now();
+        }
+        self.take()
     }
 
     /// An operation that is already waiting.

@@ -17,5 +17,9 @@ pub use job::*;
 use db::{Migration, migration};
 
 /// The schema of the queue.
-pub const MIGRATIONS: &[Migration] =
-    &[migration!(1, "0001_queue"), migration!(3, "0003_claims"), migration!(5, "0005_batches")];
+pub const MIGRATIONS: &[Migration] = &[
+    migration!(1, "0001_queue"),
+    migration!(3, "0003_claims"),
+    migration!(5, "0005_batches"),
+    migration!(6, "0006_endings"),
+];

@@ -7,7 +7,7 @@ mod support;
 use db::{Address, Db, Options, Statement, Tx};
 use queue::rules::claim::{Request, claim};
 use queue::rules::lease::{NewWorker, register};
-use queue::rules::report;
+use queue::rules::{history, report};
 use queue::{Catalog, Result, Status, view};
 
 /// As the first schema had them: one job waits, one succeeded, one was cancelled, one failed; one
@@ -23,6 +23,9 @@ const BEFORE: &[&str] = &[
             (4, 1, 'd', 'q/d', 50, 3, 1, 13, 'ann', 23, 'bob', 'torn')",
     "insert into waiting (id, stage, state, priority, due, lock, coalesce_key, begun, since)
      values (1, 1, 0, 50, 10, 'q/a', 'k', 0, 10)",
+    // Of b, which kept its whole history then.
+    "insert into history (job, id, at, who, event, from_stage, from_status, to_stage, to_status, token)
+     values (2, 1, 20, 'bob', 'claimed', 1, 0, 1, 1, 7), (2, 2, 21, 'bob', 'succeeded', 1, 1, 1, 4, 7)",
     "insert into failures (job, pipeline, subject, lock, stage, failed_at, code, message, needs_review, recoverable, overtaken)
      values (4, 1, 'd', 'q/d', 1, 23, 'torn', 'torn', 1, 1, 0)",
     "insert into batches (id, label, pipeline, submitter, mode, state, held, total, open, succeeded, failed, cancelled, moved,
@@ -66,6 +69,11 @@ fn from_the_first(address: &Address) {
             ("d".to_string(), Status::Failed, Some(23), some("bob"), some("torn")),
         ]
     );
+    let told: Result<Vec<String>> = db.read_blocking(|tx| {
+        let events = history::of_job(tx, 2, 0, 10)?;
+        Ok(events.into_iter().map(|event| event.event).collect())
+    });
+    assert_eq!(told.unwrap(), ["claimed", "succeeded"], "what was kept before is told once");
     let claimed: Result<Vec<i64>> = db.write_blocking(|tx: &mut Tx<'_>| {
         let catalog = Catalog::load(tx)?;
         let now = tx.now();

@@ -72,7 +72,7 @@ impl Writer {
     }
 
     pub fn run(&mut self, inbox: &Inbox) {
-        while let Some(first) = inbox.take() {
+        while let Some(first) = inbox.take_alert() {
             let patience = self.options.patience;
             let entered = self.gate.enter(|| {
                 for late in inbox.take_expired(patience) {

@@ -8,6 +8,7 @@ mod backup;
 mod clocks;
 mod commits;
 mod full_disk;
+mod log;
 mod lost_server;
 mod migrations;
 mod sending;

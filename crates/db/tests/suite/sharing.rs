@@ -92,6 +92,31 @@ async fn handles_wake_one_another() {
     assert_eq!(block_in_place(|| ids(&two)), [1]);
 }
 
+/// Nobody is woken where nobody else listens; whoever begins to is.
+#[test]
+fn a_bell_is_rung_for_others_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.db");
+    let bell = || std::fs::metadata(directory.path().join("a.db-bell")).unwrap().len();
+    let one = open(&path).unwrap();
+    let write = |id| {
+        let written = one.write_blocking::<_, Error, _>(move |tx| {
+            tx.wake(7);
+            insert(tx, id)
+        });
+        written.unwrap();
+    };
+    // It is rung after the answer, before the next commit.
+    write(1);
+    write(2);
+    assert_eq!(bell(), 0, "it was rung, and nobody is there");
+    let two = open(&path).unwrap();
+    write(3);
+    write(4);
+    assert_eq!(bell(), 1, "it was not rung");
+    drop(two);
+}
+
 #[test]
 fn a_file_of_another_program_is_refused_and_left_alone() {
     let directory = tempfile::tempdir().unwrap();

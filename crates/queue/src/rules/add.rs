@@ -403,9 +403,12 @@ fn insert_waiting(
     drafts: &[Draft<'_>],
 ) -> Result<HashMap<i64, i64>> {
     const INSERT: Statement = statement!("sql/insert_waiting", per engine);
-    // One order for everyone, so that two bulk adds of the same subjects cannot deadlock.
     let mut order: Vec<&Draft<'_>> = drafts.iter().collect();
-    order.sort_by(|a, b| (&a.lock, &a.key, a.id).cmp(&(&b.lock, &b.key, b.id)));
+    if tx.engine() == Engine::Postgres {
+        // One order for everyone, so that two bulk adds of the same subjects cannot deadlock. On
+        // SQLite, where there is one writer, the order of their ids fills pages from the end.
+        order.sort_by(|a, b| (&a.lock, &a.key, a.id).cmp(&(&b.lock, &b.key, b.id)));
+    }
     let rows: Vec<[Value<'_>; 12]> = order
         .iter()
         .map(|d| {

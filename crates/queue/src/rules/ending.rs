@@ -55,8 +55,9 @@ pub fn fail(
             verdict.recoverable
         ],
     )?;
-    let ended = [(job.job, job.stage, Some(error.message.clone()))];
-    end_rows(tx, now, who, Status::Failed, &ended)?;
+    let why = Some(error.message.clone());
+    let end = EndRow { job: job.job, stage: job.stage, why, token: None };
+    end_rows(tx, now, who, Status::Failed, &[end])?;
     let event = Event::new(job.job, now, who, "failed")
         .from(job.stage, job.from)
         .to(job.stage, Status::Failed);
@@ -79,7 +80,8 @@ pub fn cancel(
     if job.from == Status::Failed {
         forget(tx, job.job)?;
     }
-    end_rows(tx, now, who, Status::Cancelled, &[(job.job, job.stage, Some(why.to_string()))])?;
+    let end = EndRow { job: job.job, stage: job.stage, why: Some(why.to_string()), token: None };
+    end_rows(tx, now, who, Status::Cancelled, &[end])?;
     let event = Event::new(job.job, now, who, "cancelled")
         .from(job.stage, job.from)
         .to(job.stage, Status::Cancelled);
@@ -88,8 +90,15 @@ pub fn cancel(
     Ok(())
 }
 
-/// Job, stage, why.
-pub type EndRow = (i64, i64, Option<String>);
+/// How a job ended.
+pub struct EndRow {
+    pub job: i64,
+    pub stage: i64,
+    pub why: Option<String>,
+    /// Of the run that it succeeded by. With it this row is that change's history (I8): no other is
+    /// written. Failed and cancelled jobs may go on, so theirs are.
+    pub token: Option<i64>,
+}
 
 pub fn end_rows(
     tx: &mut Tx<'_>,
@@ -99,8 +108,8 @@ pub fn end_rows(
     ended: &[EndRow],
 ) -> Result<()> {
     const END: Statement = statement!("sql/end_jobs", per engine);
-    let rows: Vec<[Value<'_>; 3]> =
-        ended.iter().map(|(job, stage, why)| db::params![job, stage, why]).collect();
+    let rows: Vec<[Value<'_>; 4]> =
+        ended.iter().map(|end| db::params![end.job, end.stage, &end.why, end.token]).collect();
     tx.send_each(&END, &db::params![now, status, who], &rows)?;
     Ok(())
 }

@@ -8,8 +8,8 @@ use crate::job::{Handover, JobError, Lease, Outcome, Settled, Settlement};
 use crate::rules::breaker::{self, Breakers};
 use crate::rules::budget;
 use crate::rules::counts::Counts;
-use crate::rules::ending::{self, Verdict};
-use crate::rules::history::{Event, Journal, Weight};
+use crate::rules::ending::{self, EndRow, Verdict};
+use crate::rules::history::Journal;
 use crate::rules::line;
 use crate::rules::moving::{Moving, Places};
 use crate::rules::running::{self, Return, Run};
@@ -150,14 +150,7 @@ fn settle_plain(
             Outcome::Success(handover) => handover.note.clone(),
             _ => None,
         };
-        if work.journal.keeps(pipeline, Weight::Step) {
-            let event = Event::new(item.lease.job, work.now, &work.who, "succeeded")
-                .from(stage, Status::Running)
-                .to(stage, Status::Succeeded)
-                .token(item.lease.token);
-            work.journal.note(pipeline, Weight::Step, event.because(why.clone()));
-        }
-        ended.push((item.lease.job, stage, why));
+        ended.push(EndRow { job: item.lease.job, stage, why, token: Some(item.lease.token) });
         work.counts.moved(item.lease.batch, Some(Status::Running), Status::Succeeded);
         work.minutes.entry(stage).or_default().0 += 1;
         work.freed.insert(item.lease.lock.clone());
@@ -231,7 +224,7 @@ fn settle_one<'w>(
             work.minutes.entry(stage.id).or_default().0 += 1;
             breaker::succeeded(tx, work, item.lease.job, run.probe.as_deref())?;
             match (pipeline.after(stage), &run.cancel) {
-                (None, _) => succeed(tx, work, pipeline, stage, &item.lease, handover.note)?,
+                (None, _) => succeed(tx, work, stage, &item.lease, handover.note)?,
                 (Some(_), Some((who, why))) => {
                     running::cancel(tx, work, pipeline, &item.lease, &run, who, why)?
                 }
@@ -335,20 +328,15 @@ fn is_of_the_transaction(tx: &Tx<'_>, error: &Error) -> bool {
 fn succeed(
     tx: &mut Tx<'_>,
     work: &mut Work<'_>,
-    pipeline: &Pipeline,
     stage: &Stage,
     lease: &Lease,
-    note: Option<String>,
+    why: Option<String>,
 ) -> Result<Status> {
     running::release(tx, work, lease)?;
-    let ended = [(lease.job, stage.id, note.clone())];
-    ending::end_rows(tx, work.now, &work.who, Status::Succeeded, &ended)?;
-    let event = Event::new(lease.job, work.now, &work.who, "succeeded")
-        .from(stage.id, Status::Running)
-        .to(stage.id, Status::Succeeded);
-    work.journal.note(pipeline, Weight::Step, event.token(lease.token).because(note));
+    let end = EndRow { job: lease.job, stage: stage.id, why, token: Some(lease.token) };
+    ending::end_rows(tx, work.now, &work.who, Status::Succeeded, &[end])?;
     work.counts.moved(lease.batch, Some(Status::Running), Status::Succeeded);
-    resolve(tx, work, &[(lease.job, pipeline.id)])?;
+    resolve(tx, work, &[(lease.job, stage.pipeline)])?;
     Ok(Status::Succeeded)
 }
 

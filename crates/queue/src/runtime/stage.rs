@@ -35,7 +35,7 @@ const CLAIM_MAX: usize = 1000;
 /// A claim of this many, where there is plenty, waits for its turn among those of other processes.
 const CLAIM_LARGE: usize = 200;
 /// And looks for it this often.
-const TURN: Duration = Duration::from_millis(20);
+const TURN: Duration = Duration::from_millis(80);
 
 /// A [`Work`] of any type.
 pub trait Handler: Send + Sync {

@@ -200,6 +200,17 @@ fn history(before: &Tables, now: &Tables) -> Verdict {
         let old = before.jobs.get(&job.id).map(|_| place(before, job.id));
         let new = place(now, job.id);
         let mine = rows.get(&job.id).map(Vec::as_slice).unwrap_or_default();
+        let success =
+            now.successes.get(&job.id).filter(|_| !before.successes.contains_key(&job.id));
+        if let Some(success) = success {
+            // All pipelines keep by which run, and none says it a second time.
+            let run = before.started.iter().find(|s| s.id == job.id && s.worker.is_some());
+            must(
+                run.is_some_and(|r| (r.token, r.stage) == (success.token, success.stage)),
+                || format!("I8: job {} succeeded by {success:?}, and was run by {run:?}", job.id),
+            )?;
+            must(mine.is_empty(), || format!("I8: the success of job {} is told twice", job.id))?;
+        }
         let always = new.1 == FAILED || new.1 == 5;
         if !full.contains(&job.pipeline) {
             must(
@@ -209,6 +220,9 @@ fn history(before: &Tables, now: &Tables) -> Verdict {
             continue;
         }
         let mut at = old;
+        if success.is_some() {
+            at = Some(new);
+        }
         for row in mine {
             let from = row.from_stage.zip(row.from_status);
             must(from.is_none() || at.is_none() || from == at, || {

@@ -219,6 +219,7 @@ fn of_records() -> Vec<Mutant> {
                 "select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 where ?5 <> 'moved'",
             )],
         ),
+        mutant("success of another run", &[("sql/end_jobs", "?6, ?7)", "?6, ?7 - 1)")]),
         mutant("reports while jobs are open", &[("sql/reporting_batch", "and open = 0", "")]),
     ]
 }

@@ -80,6 +80,12 @@ rows!(HistoryRow {
     to_stage: Option<i64>, to_status: Option<i64>,
 } "select job, id, at, who, event, from_stage, from_status, to_stage, to_status from history where id > $1 order by id");
 
+rows!(
+    /// How jobs succeeded, which is not in the table of history a second time.
+    SuccessRow { job: i64, stage: i64, token: i64 }
+    "select job, stage, token from endings where status = 4 order by job"
+);
+
 /// Everything there is at one moment; of history, what is newer than the last time.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
@@ -95,6 +101,7 @@ pub struct Tables {
     pub names: Vec<NameRow>,
     pub workers: Vec<WorkerRow>,
     pub history: Vec<HistoryRow>,
+    pub successes: BTreeMap<i64, SuccessRow>,
 }
 
 impl Tables {
@@ -103,7 +110,9 @@ impl Tables {
         let waiting: Vec<WaitingRow> = tx.query(&WaitingRow::SELECT, &[])?;
         let failures: Vec<FailureRow> = tx.query(&FailureRow::SELECT, &[])?;
         let batches: Vec<BatchRow> = tx.query(&BatchRow::SELECT, &[])?;
+        let successes: Vec<SuccessRow> = tx.query(&SuccessRow::SELECT, &[])?;
         Ok(Tables {
+            successes: successes.into_iter().map(|r| (r.job, r)).collect(),
             jobs: jobs.into_iter().map(|r| (r.id, r)).collect(),
             waiting: waiting.into_iter().map(|r| (r.id, r)).collect(),
             started: tx.query(&StartedRow::SELECT, &[])?,
