@@ -31,11 +31,12 @@ const PAUSE_FIRST: Duration = Duration::from_millis(50);
 /// Claims of one stage under way at once.
 const CLAIMS_MAX: usize = 2;
 /// Claimed in one transaction at most.
-const CLAIM_MAX: usize = 1000;
+const CLAIM_MAX: usize = 2000;
 /// A claim of this many, where there is plenty, waits for its turn among those of other processes.
 const CLAIM_LARGE: usize = 200;
-/// And looks for it this often.
-const TURN: Duration = Duration::from_millis(80);
+/// And looks for it after this long, then after twice that, and so on: every look is a transaction.
+const TURN_FIRST: Duration = Duration::from_millis(20);
+const TURN_LONGEST: Duration = Duration::from_millis(160);
 
 /// A [`Work`] of any type.
 pub trait Handler: Send + Sync {
@@ -91,6 +92,10 @@ struct Loop {
     plenty: bool,
     /// When to look for work next, without any news.
     look_at: Instant,
+    /// When its turn among the claims of other processes may come, whatever else happens.
+    turn_at: Instant,
+    /// How long to wait for it.
+    turn: Duration,
     /// How long to wait after trouble with the database.
     pause: Duration,
     stolen_at: Instant,
@@ -113,6 +118,8 @@ pub(crate) async fn run(shared: Arc<Shared>, stage: i64, handler: Arc<dyn Handle
         asked: 0,
         plenty: false,
         look_at: Instant::now(),
+        turn_at: Instant::now(),
+        turn: TURN_FIRST,
         pause: PAUSE_FIRST,
         stolen_at: Instant::now(),
     };
@@ -143,7 +150,7 @@ impl Loop {
             self.start_buffered(&stage).await?;
             self.give_up_buffer().await;
             let want = self.room(&stage);
-            if want > 0 && self.may_claim() && Instant::now() >= self.look_at {
+            if want > 0 && self.may_claim() && Instant::now() >= self.claim_at() {
                 if self.shared.fence.is_good() {
                     news.borrow_and_update();
                     // A task of its own: runs go on meanwhile, and its jobs are never dropped.
@@ -155,7 +162,7 @@ impl Loop {
                 }
                 self.look_at = Instant::now() + POLL / 10;
             }
-            let idle = want > 0 && self.may_claim();
+            let (idle, claim_at) = (want > 0 && self.may_claim(), self.claim_at());
             tokio::select! {
                 Some(news) = self.carried.recv() => {
                     if let Some(job) = news {
@@ -170,7 +177,7 @@ impl Loop {
                         return Ok(());
                     }
                 }
-                _ = tokio::time::sleep_until(self.look_at.into()), if idle => {}
+                _ = tokio::time::sleep_until(claim_at.into()), if idle => {}
                 _ = tokio::time::sleep_until((self.buffer_moved + QUICK_BUFFER).into()), if self.started_ahead() => {}
                 changed = news.changed(), if idle => { changed.ok(); self.look_at = Instant::now(); }
                 _ = stop.changed() => {}
@@ -196,11 +203,13 @@ impl Loop {
     async fn found(&mut self, stage: &Stage, want: usize, found: Result<Claim>) -> Result<bool> {
         match found {
             Ok(found) if found.busy => {
-                self.look_at = Instant::now() + TURN;
+                self.turn_at = Instant::now() + self.turn;
+                self.turn = (self.turn * 2).min(TURN_LONGEST);
                 Ok(false)
             }
             Ok(found) => {
                 self.pause = PAUSE_FIRST;
+                (self.turn_at, self.turn) = (Instant::now(), TURN_FIRST);
                 let (got, nothing) = (found.jobs.len(), found.jobs.is_empty());
                 self.plenty = got >= want;
                 self.accept(found.jobs);
@@ -219,8 +228,8 @@ impl Loop {
                     wait.clamp(Duration::from_millis(1), most)
                 };
                 self.look_at = Instant::now() + wait;
-                let idle = self.runs.is_empty() && self.buffer.is_empty() && self.claims.is_empty();
-                if self.shared.idle.note(self.stage, found.empty && idle) {
+                let idle = found.empty && self.has_nothing() && self.claims.is_empty();
+                if self.shared.idle.note(self.stage, idle) {
                     self.shared.idle.confirm(&self.shared.db).await?;
                 }
                 Ok(self.shared.idle.is_over())
@@ -269,6 +278,14 @@ impl Loop {
         self.claims.len() < if self.plenty { CLAIMS_MAX } else { 1 }
     }
 
+    fn has_nothing(&self) -> bool {
+        self.runs.is_empty() && self.buffer.is_empty()
+    }
+
+    fn claim_at(&self) -> Instant {
+        self.look_at.max(self.turn_at)
+    }
+
     /// True when the process has run as many jobs as it should.
     fn spent(&self) -> bool {
         self.shared.settings.runs_max.is_some_and(|most| self.began >= most) && self.runs.is_empty()
@@ -287,7 +304,8 @@ impl Loop {
         let start = if quick { want } else { free.min(want) };
         let (worker, who, id) = (self.shared.worker, self.shared.who.clone(), self.stage);
         let catalog = self.shared.catalog.borrow().clone();
-        let until_empty = self.shared.settings.until_empty;
+        // Whoever has something to do is not at its end, and need not look at all that is under way.
+        let may_end = self.shared.settings.until_empty && self.has_nothing();
         let crowded = self.plenty && want >= CLAIM_LARGE;
         self.shared.db.write(move |tx| {
             let now = tx.now();
@@ -297,7 +315,7 @@ impl Loop {
             let request = Request { worker, who: &who, stage: id, limit: want, start };
             let Claims { jobs, next } = claim_and_look_ahead(tx, now, &catalog, request)?;
             let less = jobs.len() < want;
-            let empty = less && until_empty && is_empty(tx, id)?;
+            let empty = less && may_end && is_empty(tx, id)?;
             Ok(Claim { jobs, next, empty, busy: false, now })
         })
     }
