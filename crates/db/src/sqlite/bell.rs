@@ -55,9 +55,7 @@ impl Bell {
             tracing::debug!(%error, "the bell could not be rung; other processes will find the work by polling");
         }
     }
-}
 
-impl Bell {
     /// Whether anybody else listens, or may do so.
     fn is_heard(&self) -> bool {
         let mut in_the_way = whole_file(libc::F_WRLCK);
