@@ -38,10 +38,10 @@ impl SqliteEngine {
         wakes: &Arc<Wakes>,
     ) -> Result<SqliteEngine> {
         let mut connection = SqliteConnection::open(path)?;
-        let checkpoints = checkpoints::attach(&mut connection, path)?;
+        let (rest, checkpoints) = checkpoints::attach(&mut connection, path)?;
         let bell = Bell::open(path, wakes.clone())?;
         let mut writer =
-            writer::Writer::new(connection, path, bell, options.clone(), wakes.clone())?;
+            writer::Writer::new(connection, path, bell, rest, options.clone(), wakes.clone())?;
         writer.migrate(migrations)?;
 
         let writes = Arc::new(Inbox::new(options.waiting_max));

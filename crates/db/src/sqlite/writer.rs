@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::migrate;
 use crate::operation::{Inbox, Operation};
+use crate::sqlite::checkpoints::Rest;
 use crate::sqlite::gate::Gate;
 use crate::sqlite::{Bell, SqliteConnection};
 use crate::tx::{Inner, Tx};
@@ -24,6 +25,8 @@ pub(super) struct Writer {
     connection: SqliteConnection,
     gate: Gate,
     bell: Bell,
+    /// What is left of the log to be moved.
+    rest: Rest,
     options: Options,
     wakes: Arc<Wakes>,
 }
@@ -45,10 +48,11 @@ impl Writer {
         connection: SqliteConnection,
         path: &Path,
         bell: Bell,
+        rest: Rest,
         options: Options,
         wakes: Arc<Wakes>,
     ) -> Result<Writer> {
-        Ok(Writer { connection, gate: Gate::open(path)?, bell, options, wakes })
+        Ok(Writer { connection, gate: Gate::open(path)?, bell, rest, options, wakes })
     }
 
     pub fn migrate(&mut self, migrations: &[Migration]) -> Result<()> {
@@ -123,6 +127,7 @@ impl Writer {
         let committed = self.commit(done.is_empty());
         self.gate.leave();
         self.answer(done, failed, committed);
+        self.rest.move_on(&self.connection);
     }
 
     /// Runs one closure: its wake-ups, or the verdict it is answered with once it is undone.
