@@ -1,6 +1,7 @@
 //! Moving committed pages from the log into the database file, beside the writer, so that no commit
 //! waits for it; and having the log begin anew as soon as that costs little. A commit to a part of
-//! the log that was written before takes the disk about two thirds of the time of one that makes it longer.
+//! the log that was written before takes the disk about two thirds of the time of one that makes it
+//! longer.
 
 use crate::error::Result;
 use crate::sqlite::{SqliteConnection, spawn};
