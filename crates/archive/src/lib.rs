@@ -47,4 +47,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(4, "0004_received"),
     queue::MIGRATIONS[2],
     queue::MIGRATIONS[3],
+    queue::MIGRATIONS[4],
 ];

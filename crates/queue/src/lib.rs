@@ -22,4 +22,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(3, "0003_claims"),
     migration!(5, "0005_batches"),
     migration!(6, "0006_endings"),
+    migration!(7, "0007_parked"),
 ];

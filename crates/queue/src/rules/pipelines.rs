@@ -304,6 +304,12 @@ pub fn depth(tx: &mut Tx<'_>, pipeline: &Pipeline) -> Result<(i64, i64, i64)> {
     Ok(tx.one(&DEPTH, &db::params![pipeline.id])?)
 }
 
+/// How many jobs wait in a stage.
+pub fn waiting(tx: &mut Tx<'_>, stage: i64) -> Result<i64> {
+    const DEPTH: Statement = statement!("sql/stage_depth");
+    Ok(tx.one::<(i64,)>(&DEPTH, &db::params![stage])?.0)
+}
+
 /// Deletes a plain queue step by step: true when it is gone. What ended stays in history until it
 /// is pruned.
 pub fn delete(

@@ -128,8 +128,10 @@ fn settle_plain(
     answers: &mut [Option<Settled>],
 ) -> Result<()> {
     const RELEASE: Statement = statement!("sql/release_finished", per engine);
-    let plain: Vec<(usize, &Settlement)> =
+    let mut plain: Vec<(usize, &Settlement)> =
         items.iter().enumerate().filter(|(_, item)| is_plain(work.catalog, item)).collect();
+    // PostgreSQL looks tokens up by halving.
+    plain.sort_unstable_by_key(|(_, item)| item.lease.token);
     let rows: Vec<[Value<'_>; 3]> = plain
         .iter()
         .map(|(_, item)| db::params![&item.lease.lock, item.lease.job, item.lease.token])

@@ -1,1 +1,1 @@
-select distinct lock from waiting where lock = any ($1::text[]) and state in (0, 1)
+select distinct lock from waiting where lock = any ($1::text[]) and state = 1

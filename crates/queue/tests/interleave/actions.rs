@@ -10,7 +10,7 @@ use queue::rules::people::pause::{self, Scope};
 use queue::rules::people::retry::{self, Filter};
 use queue::rules::people::{cancel, requeue};
 use queue::rules::{add, batch, lease, settle};
-use queue::{Catalog, Claimed, Error, Outcome, Settlement};
+use queue::{Catalog, Claimed, Error, Outcome, Settled, Settlement};
 use rand::Rng;
 use rand::rngs::StdRng;
 use std::sync::Arc;
@@ -50,6 +50,8 @@ pub struct Done {
 pub enum Answer {
     Nothing,
     Jobs(Vec<i64>),
+    /// The lease that was settled was no longer good.
+    Stale,
 }
 
 /// What an actor holds.
@@ -120,7 +122,7 @@ pub fn act(
         soon: LEASE + 1,
     };
     let scheduler = scheduler.clone();
-    let claimed = world.db.write_blocking(move |tx| {
+    let (claimed, stale) = world.db.write_blocking(move |tx| {
         const PID: Statement =
             Statement { name: "pid", sqlite: "select 0", postgres: "select pg_backend_pid()" };
         let (pid,): (i64,) = tx.one(&PID, &[])?;
@@ -137,6 +139,7 @@ pub fn act(
     hands.claimed.extend(claimed);
     Ok(match action {
         Action::Claim { .. } | Action::TakeOver { .. } => Answer::Jobs(ids),
+        Action::Settle(_) if stale => Answer::Stale,
         _ => Answer::Nothing,
     })
 }
@@ -152,7 +155,13 @@ struct Call {
 }
 
 impl Call {
-    fn run(&self, tx: &mut Tx<'_>, now: Micros, catalog: &Catalog) -> queue::Result<Vec<Claimed>> {
+    /// What was handed out, and whether what was settled was stale.
+    fn run(
+        &self,
+        tx: &mut Tx<'_>,
+        now: Micros,
+        catalog: &Catalog,
+    ) -> queue::Result<(Vec<Claimed>, bool)> {
         let pipeline =
             |staged: bool| catalog.pipeline(if staged { self.staged } else { self.queue });
         let group = Group::Collection(COLLECTION);
@@ -167,21 +176,22 @@ impl Call {
                     true => pipeline.stages[pipeline.stages.len() - 1].id,
                     false => pipeline.first().id,
                 };
-                return claim::claim(tx, now, catalog, self.request(stage, *limit));
+                return Ok((claim::claim(tx, now, catalog, self.request(stage, *limit))?, false));
             }
             Action::TakeOver { staged } => {
                 let stage = pipeline(*staged)?.first().id;
-                return lease::take_over(tx, now, catalog, self.request(stage, 1));
+                return Ok((lease::take_over(tx, now, catalog, self.request(stage, 1))?, false));
             }
             Action::Settle(outcome) => {
-                let Some(claimed) = &self.settling else { return Ok(Vec::new()) };
+                let Some(claimed) = &self.settling else { return Ok((Vec::new(), false)) };
                 // A job cannot move to the lock it has.
                 let outcome = match outcome {
                     Outcome::Relock(lock) if *lock == claimed.lease.lock => Outcome::success(),
                     outcome => outcome.clone(),
                 };
                 let item = Settlement::new(claimed.lease.clone(), outcome);
-                settle::settle(tx, now, catalog, self.worker, "w", &[item])?;
+                let settled = settle::settle(tx, now, catalog, self.worker, "w", &[item])?;
+                return Ok((Vec::new(), matches!(settled[..], [Settled::Stale])));
             }
             Action::Hold(job) => hold::hold_job(tx, now, catalog, ANN, *job)?,
             Action::Release(job) => hold::release_job(tx, now, catalog, ANN, *job)?,
@@ -208,7 +218,7 @@ impl Call {
             Action::MoveEntries => drop(batch::move_entries(tx, now, catalog, 2)?),
             Action::Renew => drop(lease::renew(tx, now, self.worker, LEASE)?),
         }
-        Ok(Vec::new())
+        Ok((Vec::new(), false))
     }
 
     fn request(&self, stage: i64, limit: usize) -> Request<'static> {
@@ -219,7 +229,13 @@ impl Call {
 /// What the answers themselves refute.
 pub fn refuted(done: &[Done]) -> Vec<String> {
     let mut wrong = Vec::new();
+    let takes = |d: &Done| matches!(d.action, Action::Reap | Action::TakeOver { .. });
+    let taken_away = done.iter().any(takes);
     for one in done {
+        // A finish is refused only if somebody took the job away.
+        if matches!(one.result, Ok(Answer::Stale)) && !taken_away {
+            wrong.push(format!("the outcome of a good lease was refused at {}", one.step));
+        }
         match &one.result {
             Ok(_) | Err(Error::Refused(_) | Error::Unknown { .. } | Error::LeaseLost(_)) => {}
             Err(error) => wrong.push(format!("an error reached the caller: {error}")),

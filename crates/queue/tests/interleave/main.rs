@@ -39,21 +39,38 @@ fn prepare() -> Option<(World, Arc<Scheduler>, postgres::Client)> {
 /// other: the second in line must not be left to either of them by both.
 #[test]
 fn an_ending_and_a_cancel_in_one_line() {
+    let failed = queue::Outcome::Permanent(queue::JobError::new("bad", "bad"));
+    ending_beside_a_cancel(failed, Scene::line);
+}
+
+/// A run ends while somebody asks it to stop, which changes the row that says who has it: its
+/// outcome counts all the same.
+#[test]
+fn an_ending_and_a_cancel_of_one_job() {
+    ending_beside_a_cancel(queue::Outcome::success(), Scene::run);
+}
+
+fn ending_beside_a_cancel(
+    outcome: queue::Outcome,
+    set: impl Fn(&World, &Pipelines) -> (Scene, i64),
+) {
     let Some((world, scheduler, mut watcher)) = prepare() else { return };
     let pipelines = scene::Pipelines::make(&world);
-    for steps in 0..16 {
-        let (scene, first) = Scene::line(&world, &pipelines);
-        let failed = queue::Outcome::Permanent(queue::JobError::new("bad", "bad"));
-        let actors = [vec![actions::Action::Settle(failed)], vec![actions::Action::Cancel(first)]];
+    for (steps, begins) in (0..16).flat_map(|steps| [(steps, 0), (steps, 1)]) {
+        let (scene, cancelled) = set(&world, &pipelines);
+        let actors = [
+            vec![actions::Action::Settle(outcome.clone())],
+            vec![actions::Action::Cancel(cancelled)],
+        ];
         let mut taken = 0;
-        // The ending takes some steps, then the cancel all it can, then the ending the rest.
+        // One takes some steps, then the other all it can, then the first the rest.
         let mut choose = |ready: &[scheduler::Ready]| {
             taken += 1;
-            let wanted = usize::from(taken > steps);
+            let wanted = if taken > steps { 1 - begins } else { begins };
             ready.iter().position(|r| r.0 == wanted).unwrap_or(0)
         };
         let (done, trace) = scheduler.run(&world, &scene, &actors, &mut watcher, &mut choose);
-        judge(&world, &scene, &done, &trace, &format!("after {steps} steps"));
+        judge(&world, &scene, &done, &trace, &format!("after {steps} steps of {begins}"));
     }
 }
 

@@ -88,18 +88,35 @@ impl Scene {
 
     /// A job in the hands of the first worker, and two in line behind it; the first of these.
     pub fn line(world: &World, pipelines: &Pipelines) -> (Scene, i64) {
-        let pipelines = *pipelines;
+        let jobs = [new_job("c", None), new_job("c", None), new_job("c", None)];
+        let (scene, added) = Scene::in_hand(world, *pipelines, pipelines.staged, jobs.to_vec());
+        (scene, added[1])
+    }
+
+    /// A job of the queue in the hands of the first worker.
+    pub fn run(world: &World, pipelines: &Pipelines) -> (Scene, i64) {
+        let jobs = vec![new_job("c", None)];
+        let (scene, added) = Scene::in_hand(world, *pipelines, pipelines.queue, jobs);
+        (scene, added[0])
+    }
+
+    /// Jobs of a pipeline, the first of them in the hands of the first worker.
+    fn in_hand(
+        world: &World,
+        pipelines: Pipelines,
+        pipeline: i64,
+        jobs: Vec<NewJob>,
+    ) -> (Scene, Vec<i64>) {
         world
             .rule(move |tx, now, catalog| {
                 empty(tx)?;
                 let mut scene = Stage::new(tx, now, catalog, pipelines, 0)?.scene;
-                let pipeline = catalog.pipeline(pipelines.staged)?;
-                let jobs = [new_job("c", None), new_job("c", None), new_job("c", None)];
+                let pipeline = catalog.pipeline(pipeline)?;
                 let added = add::add(tx, now, pipeline, "ann", &jobs)?;
                 let (worker, stage) = (scene.workers[0], pipeline.first().id);
                 let request = Request { worker, who: "w", stage, limit: 1, start: 1 };
                 scene.hands[0] = claim::claim(tx, now, catalog, request)?;
-                Ok((scene, added[1].job))
+                Ok((scene, added.into_iter().map(|added| added.job).collect()))
             })
             .unwrap()
     }

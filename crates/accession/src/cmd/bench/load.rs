@@ -141,27 +141,28 @@ impl Load {
         Ok(())
     }
 
-    /// Deletes what an earlier round left, so that rounds on one PostgreSQL database begin alike.
+    /// Removes what an earlier round left on PostgreSQL, dead rows too, so that rounds begin alike.
+    /// Each round on SQLite has a file of its own.
     pub async fn reset(&self) -> Result<(), Failure> {
-        const TABLES: &[&str] = &[
-            "waiting",
-            "started",
-            "job_records",
-            "endings",
-            "history",
-            "failures",
-            "tries",
-            "minutes",
-            "stages",
-            "pipelines",
-        ];
-        for table in TABLES {
-            let text: &'static str = Box::leak(format!("delete from {table}").into_boxed_str());
-            let statement = Statement { name: text, sqlite: text, postgres: text };
-            let done: queue::Result<_> =
-                self.db.write(move |tx| Ok(tx.execute(&statement, &[])?)).await;
-            done?;
-        }
+        const RESET: Statement = Statement {
+            name: "bench_reset",
+            sqlite: "select 1",
+            postgres:
+                "truncate waiting, started, job_records, endings, history, failures, tries, minutes,
+              stages, pipelines",
+        };
+        self.on_postgres(&RESET).await
+    }
+
+    async fn on_postgres(&self, statement: &'static Statement) -> Result<(), Failure> {
+        let done: queue::Result<_> = self
+            .db
+            .write(|tx| match tx.engine() {
+                db::Engine::Postgres => Ok(tx.execute(statement, &[])?),
+                db::Engine::Sqlite => Ok(0),
+            })
+            .await;
+        done?;
         Ok(())
     }
 
@@ -169,15 +170,7 @@ impl Load {
     pub async fn analyze(&self) -> Result<(), Failure> {
         const ANALYZE: Statement =
             Statement { name: "bench_analyze", sqlite: "select 1", postgres: "analyze" };
-        let done: queue::Result<_> = self
-            .db
-            .write(|tx| match tx.engine() {
-                db::Engine::Postgres => Ok(tx.execute(&ANALYZE, &[])?),
-                db::Engine::Sqlite => Ok(0),
-            })
-            .await;
-        done?;
-        Ok(())
+        self.on_postgres(&ANALYZE).await
     }
 
     /// Puts everything that waits where a claim does not find it, at the head of the line.

@@ -5,6 +5,7 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
+use archive::problem::plural;
 use queue::rules::people::{Actor, cancel};
 use queue::rules::{budget, pipelines};
 
@@ -159,9 +160,14 @@ pub fn empty(args: Empty, global: &Global) -> Result<Exit, Failure> {
             Some(stage) => vec![pipeline.stage_named(stage)?.id],
             None => pipeline.stages.iter().map(|s| s.id).collect(),
         };
-        Ok((stages, pipelines::depth(tx, pipeline)?.0))
+        let mut waiting = 0;
+        for stage in &stages {
+            waiting += pipelines::waiting(tx, *stage)?;
+        }
+        Ok((stages, waiting))
     })?;
-    confirm(args.yes, &format!("{waiting} waiting jobs of {} would be cancelled.", args.name))?;
+    let counted = plural(waiting.unsigned_abs(), "waiting job");
+    confirm(args.yes, &format!("{counted} of {} would be cancelled.", args.name))?;
     let mut cancelled = 0;
     for stage in stages {
         loop {
@@ -185,7 +191,7 @@ pub fn empty(args: Empty, global: &Global) -> Result<Exit, Failure> {
     told(
         &session,
         &serde_json::json!({"cancelled": cancelled}),
-        &format!("{cancelled} jobs cancelled"),
+        &format!("{} cancelled", plural(cancelled.unsigned_abs(), "job")),
     )
 }
 

@@ -29,9 +29,8 @@ pub fn cancel(
     refuse_if_too_late(catalog, &found)?;
     match found.status() {
         Status::Running => request(tx, now, catalog, actor, &found),
-        Status::Succeeded | Status::Cancelled => {
-            Err(Error::Refused(format!("job {job} has {} already", found.status())))
-        }
+        Status::Succeeded => Err(Error::Refused(format!("job {job} has succeeded already"))),
+        Status::Cancelled => Err(Error::Refused(format!("job {job} was cancelled already"))),
         _ => cancel_found(tx, now, catalog, actor, &found).map(|()| Cancelled::Now),
     }
 }

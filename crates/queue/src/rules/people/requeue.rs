@@ -47,7 +47,12 @@ pub fn requeue(
             refused("it has not been started, so it is queued already".to_string())
         }
         Status::Running => refused("it is running; cancel it or let it finish first".to_string()),
-        ended => refused(format!("it has {ended}; add the subject again for a new job")),
+        Status::Succeeded => {
+            refused("it has succeeded; add the subject again for a new job".to_string())
+        }
+        Status::Cancelled => {
+            refused("it was cancelled; add the subject again for a new job".to_string())
+        }
     }
 }
 

@@ -1,0 +1,1 @@
+select count(*) from waiting where stage = $1
