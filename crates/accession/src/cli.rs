@@ -133,6 +133,11 @@ impl Command {
     }
 }
 
+/// The number of a job or a batch.
+pub fn number(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| "jobs and batches have numbers, such as 12".to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::Cli;

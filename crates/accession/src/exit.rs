@@ -62,9 +62,7 @@ impl Failure {
             return ExitCode::from(self.status);
         }
         if global.json {
-            let line = serde_json::json!({"error": {"code": self.code, "message": self.message}});
-            // A closed pipe is the reader's choice; the exit status still tells.
-            let _ = crate::output::line(&line.to_string());
+            json(self.code, &self.message);
         }
         let red = anstyle::AnsiColor::Red.on_default().bold();
         anstream::eprintln!(
@@ -74,6 +72,25 @@ impl Failure {
         );
         ExitCode::from(self.status)
     }
+}
+
+/// What a command line that cannot be read is answered, or one that asks for help.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let wrong = error.use_stderr();
+    if wrong && std::env::args_os().any(|arg| arg == "--json") {
+        let text = error.render().to_string();
+        let first = text.lines().next().unwrap_or_default();
+        json("usage", first.trim_start_matches("error: "));
+    }
+    // A closed pipe is the reader's choice; the exit status still tells.
+    let _ = error.print();
+    ExitCode::from(if wrong { 2 } else { 0 })
+}
+
+fn json(code: &str, message: &str) {
+    let line = serde_json::json!({"error": {"code": code, "message": message}});
+    // Likewise.
+    let _ = crate::output::line(&line.to_string());
 }
 
 impl From<std::io::Error> for Failure {

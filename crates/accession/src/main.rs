@@ -15,7 +15,10 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::usage(&error),
+    };
     logs::start(&cli.global, matches!(cli.command, cli::Command::Demo(_)));
     match cli.command.run(&cli.global) {
         Ok(exit) => exit.into(),

@@ -2,7 +2,7 @@
 
 use super::queue::{act, look};
 use super::site;
-use crate::cli::Global;
+use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
@@ -75,12 +75,14 @@ struct List {
 #[derive(clap::Args)]
 struct One {
     /// The batch's number
+    #[arg(value_parser = number)]
     batch: i64,
 }
 
 #[derive(clap::Args)]
 struct Acted {
     /// The batch's number
+    #[arg(value_parser = number)]
     batch: i64,
     #[command(flatten)]
     act: Act,
@@ -89,6 +91,7 @@ struct Acted {
 #[derive(clap::Args)]
 struct Delete {
     /// The batch's number
+    #[arg(value_parser = number)]
     batch: i64,
     /// Do not ask
     #[arg(long)]
@@ -100,6 +103,7 @@ struct Delete {
 #[derive(clap::Args)]
 struct Report {
     /// The batch's number
+    #[arg(value_parser = number)]
     batch: i64,
     /// text, html, csv or json
     #[arg(long, default_value = "text", value_parser = parse_format)]

@@ -177,11 +177,26 @@ fn bad_input_is_refused_in_one_line_and_changes_nothing() {
     ]);
     assert_eq!(code, 3, "{said}");
     assert!(!said.contains("s3cret"), "{said}");
+    let mistyped = accession.output(&["queue", "why", "one", "--json"]);
+    assert_eq!(mistyped.status.code(), Some(2));
+    let said: serde_json::Value = serde_json::from_slice(&mistyped.stdout).unwrap();
+    assert_eq!(said["error"]["code"], "usage");
+    assert!(said["error"]["message"].as_str().unwrap().contains("numbers, such as 12"), "{said}");
     assert_eq!(
         accession.json(&["queue", "list"]).as_array().unwrap().len(),
         0,
         "nothing was added"
     );
+}
+
+#[test]
+fn emptying_names_the_count_of_what_it_would_empty() {
+    let (_dir, accession) = fresh();
+    accession.json(&["queue", "create", "intake", "--stages", "fetch,store"]);
+    accession.json(&["queue", "add", "intake", "a"]);
+    let said = |stage| accession.refused(&["queue", "empty", "intake", "--stage", stage]).1;
+    assert!(said("fetch").contains("1 waiting job of intake"), "{}", said("fetch"));
+    assert!(said("store").contains("0 waiting jobs of intake"), "{}", said("store"));
 }
 
 #[test]

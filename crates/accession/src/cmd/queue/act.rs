@@ -1,7 +1,7 @@
 //! What people do with jobs: each action takes a reason and is kept with who did it.
 
 use super::define::told;
-use crate::cli::Global;
+use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_duration};
@@ -53,7 +53,7 @@ pub struct Retry {
     #[arg(long)]
     target: Option<String>,
     /// Only failures of this batch
-    #[arg(long)]
+    #[arg(value_parser = number, long)]
     batch: Option<i64>,
     /// Every failed job of every queue
     #[arg(long, conflicts_with_all = ["name", "code", "target", "batch"])]
@@ -123,7 +123,7 @@ pub fn retry(args: Retry, global: &Global) -> Result<Exit, Failure> {
 #[derive(clap::Args)]
 pub struct Requeue {
     /// The jobs' numbers
-    #[arg(required = true)]
+    #[arg(value_parser = number, required = true)]
     jobs: Vec<i64>,
     /// The stage to go back to (default: the one it failed in)
     #[arg(long, value_name = "STAGE")]
@@ -155,9 +155,10 @@ pub fn requeue(args: Requeue, global: &Global) -> Result<Exit, Failure> {
 #[group(required = true, multiple = false)]
 struct Which {
     /// The jobs' numbers
+    #[arg(value_parser = number)]
     jobs: Vec<i64>,
     /// This batch
-    #[arg(long)]
+    #[arg(value_parser = number, long)]
     batch: Option<i64>,
     /// This collection
     #[arg(long)]
@@ -304,10 +305,10 @@ pub fn release(args: Release, global: &Global) -> Result<Exit, Failure> {
 #[derive(clap::Args)]
 pub struct Cancel {
     /// The jobs' numbers
-    #[arg(required_unless_present = "batch")]
+    #[arg(value_parser = number, required_unless_present = "batch")]
     jobs: Vec<i64>,
     /// All jobs of this batch
-    #[arg(long, conflicts_with = "jobs")]
+    #[arg(value_parser = number, long, conflicts_with = "jobs")]
     batch: Option<i64>,
     #[command(flatten)]
     act: Act,

@@ -1,7 +1,7 @@
 //! Commands that look and change nothing (but `review --seen` and `batches --delete`).
 
 use super::define::told;
-use crate::cli::Global;
+use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_duration};
@@ -19,7 +19,7 @@ pub struct List {
     #[arg(long)]
     status: Option<String>,
     /// Only this batch
-    #[arg(long)]
+    #[arg(value_parser = number, long)]
     batch: Option<i64>,
     #[arg(long)]
     collection: Option<String>,
@@ -98,6 +98,7 @@ fn jobs_table(session: &Session, jobs: &[JobView]) -> Result<(), Failure> {
 #[derive(clap::Args)]
 pub struct Show {
     /// The job's number
+    #[arg(value_parser = number)]
     job: i64,
     /// At most this many rows of history
     #[arg(long, default_value_t = 200)]
@@ -186,6 +187,7 @@ pub fn show(args: Show, global: &Global) -> Result<Exit, Failure> {
 #[derive(clap::Args)]
 pub struct Why {
     /// The job's number
+    #[arg(value_parser = number)]
     job: i64,
 }
 
@@ -347,7 +349,7 @@ pub struct Review {
     /// Only this queue
     name: Option<String>,
     /// Mark this job as seen; it stays failed
-    #[arg(long, value_name = "JOB")]
+    #[arg(value_parser = number, long, value_name = "JOB")]
     seen: Vec<i64>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
@@ -436,6 +438,7 @@ pub fn workers(args: Workers, global: &Global) -> Result<Exit, Failure> {
   accession queue batches 3 --delete --reason 'sent twice'")]
 pub struct Batches {
     /// Show this batch and its newest report
+    #[arg(value_parser = number)]
     batch: Option<i64>,
     /// Write its report again
     #[arg(long, requires = "batch", conflicts_with = "delete")]
