@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use url::Url;
 
 #[derive(Clone)]
@@ -81,7 +81,7 @@ impl Server {
     }
 
     fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Server> {
-        let text = &user_beside_no_host(text);
+        let text = &authority_in_query(text);
         let shown = without_password(text);
         let bad = |why: String| Error::BadAddress(shown.clone(), why);
         let mut url = Url::parse(text).map_err(|e| bad(e.to_string()))?;
@@ -93,6 +93,8 @@ impl Server {
                 "sslmode" => mode = Some(value.into_owned()),
                 "sslrootcert" => root = Some(value.into_owned()),
                 "passfile" => passfile = Some(value.into_owned()),
+                // The parser takes a list of them for one name.
+                "host" => kept.extend(value.split(',').map(|host| (name.to_string(), host.into()))),
                 _ => kept.push((name.into_owned(), value.into_owned())),
             }
         }
@@ -111,6 +113,10 @@ impl Server {
         }
         let mut config: tokio_postgres::Config =
             url.as_str().parse().map_err(|e: tokio_postgres::Error| bad(e.to_string()))?;
+        if config.get_hosts().len() > 1 && !text.contains("target_session_attrs=") {
+            // Of several servers only one can be written to.
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
         fill_from_environment(&mut config, environment).map_err(bad)?;
         if config.get_password().is_none()
             && let Some(password) = password_from_file(&config, passfile, environment)
@@ -136,25 +142,44 @@ impl Server {
     }
 }
 
-/// libpq takes `postgres://user:password@/name?host=/run/postgresql`, which is no URL to others: the
-/// user and the password of an address without a host move to its query.
-fn user_beside_no_host(text: &str) -> String {
+/// libpq takes `postgres://user:password@/name?host=/run/postgresql` and
+/// `postgres://user@db1:5432,db2:5432/name`, which are no URLs to others: what they say of the user and
+/// the hosts moves to the query.
+fn authority_in_query(text: &str) -> String {
     let moved = || {
         let (scheme, rest) = text.split_once("://")?;
-        let (user, rest) = rest.split_at(rest.find(['/', '?', '#'])?);
-        let (user, password) = match user.strip_suffix('@')?.split_once(':') {
-            Some((user, password)) => (user, Some(password)),
-            None => (user.strip_suffix('@')?, None),
-        };
+        let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+        if user.is_empty() && hosts.is_empty() || !hosts.is_empty() && !hosts.contains(',') {
+            return None;
+        }
+        let (user, password) = user.split_once(':').unwrap_or((user, ""));
+        let (hosts, ports): (Vec<&str>, Vec<&str>) =
+            hosts.split(',').map(host_and_port).filter(|(host, _)| !host.is_empty()).unzip();
+        // One that is left out is 5432 beside others that are not.
+        let ports = if ports.iter().all(|port| port.is_empty()) { Vec::new() } else { ports };
+        let said = [
+            ("user", user.to_string()),
+            ("password", password.to_string()),
+            ("host", hosts.join(",")),
+            ("port", ports.join(",")),
+        ];
         let mut url = Url::parse(&format!("{scheme}://{rest}")).ok()?;
-        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        url.query_pairs_mut().append_pair("user", &decoded(user));
-        if let Some(password) = password {
-            url.query_pairs_mut().append_pair("password", &decoded(password));
+        for (name, value) in said.iter().filter(|(_, value)| !value.is_empty()) {
+            let decoded = percent_decode_str(value).decode_utf8_lossy();
+            url.query_pairs_mut().append_pair(name, &decoded);
         }
         Some(url.to_string())
     };
     moved().unwrap_or_else(|| text.to_string())
+}
+
+/// `db1:5432`, `db1` or `[::1]:5432`.
+fn host_and_port(text: &str) -> (&str, &str) {
+    match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, port)) => (host, port.trim_start_matches(':')),
+        None => text.split_once(':').unwrap_or((text, "")),
+    }
 }
 
 fn not_a_port(text: &str) -> String {
@@ -311,6 +336,8 @@ mod tests {
             "postgres://ann:s3cret@/x?host=/run",
             "postgres://ann@/x?host=/run&password=s3cret",
             "postgres://ann:s3cret@/x?sslmode=perhaps",
+            "postgres://ann:s3cret@db1:5433,db2/x",
+            "postgres://ann:s3cret@db1:notaport,db2/x",
         ] {
             let shown = match server(text, &[]) {
                 Ok(s) => s.shown,
@@ -369,6 +396,24 @@ mod tests {
             assert_eq!((s.config.get_ports(), s.config.get_dbname()), (&[7][..], Some("x")));
             assert_eq!(s.tls, Tls::Disable, "{text}");
         }
+    }
+
+    #[test]
+    fn of_several_servers_the_one_that_can_be_written_to_is_meant() {
+        let s = server("postgres://ann:p%2Cw@db1:5433,[::1],db3/x?sslmode=require", &[]).unwrap();
+        let tcp = |name: &str| Host::Tcp(name.to_string());
+        assert_eq!(s.config.get_hosts(), [tcp("db1"), tcp("::1"), tcp("db3")]);
+        assert_eq!(s.config.get_ports(), [5433, 5432, 5432]);
+        assert_eq!(s.config.get_password(), Some(&b"p,w"[..]));
+        assert_eq!(s.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        let ports = |environment| {
+            server("postgres://db1,db2/x", environment).unwrap().config.get_ports().to_vec()
+        };
+        assert_eq!(ports(&[("PGPORT", "99")]), [99]);
+        let listed = server("postgres:///x?host=db1,db2", &[]).unwrap();
+        assert_eq!(listed.config.get_hosts(), [tcp("db1"), tcp("db2")]);
+        let any = server("postgres://db1,db2/x?target_session_attrs=any", &[]).unwrap();
+        assert_eq!(any.config.get_target_session_attrs(), TargetSessionAttrs::Any);
     }
 
     #[test]

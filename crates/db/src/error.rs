@@ -15,7 +15,9 @@ pub enum Error {
     Unavailable(String, String),
     #[error("the database {0} cannot be opened: {1}")]
     CannotOpen(String, String),
-    #[error("the database {0} is read-only; check its permissions and those of its directory")]
+    #[error(
+        "the database {0} is read-only; check the permissions of its file and directory, or name the server that is written to"
+    )]
     ReadOnly(String),
     #[error(
         "the database {0} has schema version {1}, and this program knows versions up to {2}; use the newer program that wrote it"

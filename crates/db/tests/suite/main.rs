@@ -7,6 +7,7 @@
 mod backup;
 mod clocks;
 mod commits;
+mod failover;
 mod full_disk;
 mod log;
 mod lost_server;

@@ -23,11 +23,7 @@ impl PrivateServer {
             println!("skipped: PostgreSQL's programs were not found");
             return None;
         };
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let server = PrivateServer { directory: tempfile::tempdir().unwrap(), programs, port };
-        if is_root() {
-            run(Command::new("chown").arg("postgres").arg(server.directory.path()));
-        }
+        let server = PrivateServer::place(programs);
         let data = server.data();
         let initdb =
             ["-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale", "--no-sync", "-D"];
@@ -36,17 +32,48 @@ impl PrivateServer {
             .args(initdb)
             .arg(&data)
             .stdout(std::process::Stdio::null()));
-        let configuration = format!(
-            "port = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{}'\n\
-             max_connections = 60\nshared_buffers = 16MB\n{settings}\n",
-            server.directory.path().display()
-        );
-        let file = data.join("postgresql.conf");
-        let old = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(&file, old + &configuration).unwrap();
+        server.configure(settings);
         prepare(&data);
         server.begin();
         Some(server)
+    }
+
+    /// A server that follows this one, with more lines of `postgresql.conf`.
+    pub fn standby(&self, settings: &str) -> PrivateServer {
+        let server = PrivateServer::place(self.programs.clone());
+        let port = self.port.to_string();
+        let copy = ["-R", "-X", "stream", "-c", "fast", "-N", "-U", "postgres", "-h", "127.0.0.1"];
+        run(server
+            .as_postgres("pg_basebackup")
+            .args(copy)
+            .args(["-p", &port, "-D"])
+            .arg(server.data()));
+        server.configure(settings);
+        server.begin();
+        server
+    }
+
+    /// A directory of its own, and a free port.
+    fn place(programs: PathBuf) -> PrivateServer {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let server = PrivateServer { directory: tempfile::tempdir().unwrap(), programs, port };
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(server.directory.path()));
+        }
+        server
+    }
+
+    /// Of a setting that is there twice, the last counts.
+    fn configure(&self, settings: &str) {
+        let configuration = format!(
+            "port = {}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{}'\n\
+             max_connections = 60\nshared_buffers = 16MB\n{settings}\n",
+            self.port,
+            self.directory.path().display()
+        );
+        let file = self.data().join("postgresql.conf");
+        let old = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, old + &configuration).unwrap();
     }
 
     fn data(&self) -> PathBuf {
@@ -82,6 +109,11 @@ impl PrivateServer {
             .arg("-D")
             .arg(self.data())
             .args(["-w", "-s", "-m", mode, "stop"]));
+    }
+
+    /// Makes a standby the one that is written to.
+    pub fn promote(&self) {
+        run(self.as_postgres("pg_ctl").arg("-D").arg(self.data()).args(["-w", "-s", "promote"]));
     }
 
     /// Where its sockets are.
