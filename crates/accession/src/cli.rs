@@ -17,6 +17,7 @@ pub struct Cli {
 
 /// Options of `accession` itself, before or after the subcommand.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Global {
     /// The database: `sqlite:///path/to/file` or `postgres://…`
     #[arg(
