@@ -178,7 +178,11 @@ impl Db {
 
     /// A counter that grows when a transaction of this or another process woke `topic`.
     pub fn subscribe(&self, topic: i64) -> watch::Receiver<u64> {
-        self.shared.wakes.subscribe(topic)
+        let receiver = self.shared.wakes.subscribe(topic);
+        if let Backend::Postgres(engine) = &self.shared.backend {
+            engine.listen(&self.shared.wakes);
+        }
+        receiver
     }
 
     pub fn engine(&self) -> Engine {

@@ -10,7 +10,6 @@ use crate::row::Row;
 use crate::statement::Statement;
 use crate::value::Encoded;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_postgres::types::ToSql;
@@ -32,8 +31,10 @@ const OLDEST_VERSION: i32 = 130_000;
 
 /// For so long after it was read, the server's clock is reckoned.
 const CLOCK_GOOD: Duration = Duration::from_secs(10);
-/// How far the server's clock may be from where it was reckoned.
+/// How far behind a reckoned time the server's clock may have been when the transaction began.
 const CLOCK_OFF: Micros = 50_000;
+/// And how far ahead of it: by as long as the server may take to hear of it.
+const CLOCK_LATE: Micros = 1_000_000;
 /// How long it may take to ask for it, so that what is reckoned from it is off by half of that.
 const CLOCK_ASKED_IN: Duration = Duration::from_millis(10);
 
@@ -65,23 +66,17 @@ impl Answered {
     }
 }
 
-/// What a transaction took for the server's clock; the server is asked for it meanwhile.
+/// What a transaction took for the server's clock, and when.
 struct Reckoning {
     now: Micros,
     at: Instant,
-    /// What the server said; 0 until it did.
-    said: Arc<AtomicI64>,
 }
 
 impl Reckoning {
-    fn is_answered(&self) -> bool {
-        self.said.load(Ordering::Relaxed) != 0
-    }
-
-    fn is_right(&self) -> bool {
-        let said = self.said.load(Ordering::Relaxed);
-        let since = Micros::try_from(self.at.elapsed().as_micros()).unwrap_or(Micros::MAX);
-        said >= self.now - CLOCK_OFF && said <= self.now.saturating_add(since) + CLOCK_OFF
+    /// Between which times the transaction must have begun by the server's clock.
+    fn bounds(&self) -> [Micros; 2] {
+        let since = Micros::try_from(self.at.elapsed().as_micros()).unwrap_or(Micros::MAX / 2);
+        [self.now - CLOCK_OFF, self.now + since + CLOCK_LATE]
     }
 }
 
@@ -138,20 +133,19 @@ impl PostgresConnection {
         self.pipeline.is_closed()
     }
 
-    /// Opens a transaction; the time is the server's. Where it can be reckoned nobody waits for it:
-    /// one that only reads decides nothing by the clock, and one that writes asks for it on the way
-    /// and looks whether it was right before it commits.
+    /// Opens a transaction; the time is the server's. Where it can be reckoned nobody asks for it: one
+    /// that only reads decides nothing by the clock, and what one that writes takes for it is looked
+    /// at by the server before it commits.
     pub fn begin(&mut self, read_only: bool) -> Result<Micros> {
         self.reckoning = None;
         self.send_raw(if read_only { BEGIN_READING } else { "BEGIN" });
-        match self.reckoned() {
-            Some(now) if read_only => Ok(now),
-            // Whoever looks at the order of steps wants each at its place.
-            Some(now) if !self.is_stepped() => {
-                self.ask_clock_on_the_way(now)?;
+        // Whoever looks at the order of steps waits for every one of them.
+        match self.reckoned().filter(|_| read_only || !self.is_stepped()) {
+            Some(now) => {
+                self.reckoning = Some(Reckoning { now, at: Instant::now() });
                 Ok(now)
             }
-            _ => self.ask_clock(),
+            None => self.ask_clock(),
         }
     }
 
@@ -173,32 +167,6 @@ impl PostgresConnection {
         Ok(now)
     }
 
-    fn ask_clock_on_the_way(&mut self, now: Micros) -> Result<()> {
-        let (prepared, client) = (self.prepared(&CLOCK)?, self.pipeline.client());
-        let said = Arc::new(AtomicI64::new(0));
-        self.reckoning = Some(Reckoning { now, at: Instant::now(), said: said.clone() });
-        self.pipeline.send(CLOCK.name, async move {
-            let row = client.query_one(&prepared, &[]).await?;
-            said.store(row.try_get(0)?, Ordering::Relaxed);
-            Ok(())
-        });
-        Ok(())
-    }
-
-    /// Refuses to commit by a time that was not the server's: the machine slept, or somebody set a
-    /// clock. The next transaction asks.
-    fn check_clock(&mut self) -> Result<()> {
-        let Some(reckoning) = self.reckoning.take() else { return Ok(()) };
-        if !reckoning.is_answered() {
-            self.ask("", std::future::ready(Ok(())))?;
-        }
-        if reckoning.is_right() {
-            return Ok(());
-        }
-        self.clock = None;
-        Err(Error::Collision("the server's clock is not where it was reckoned".to_string()))
-    }
-
     fn reckoned(&self) -> Option<Micros> {
         let (then, at) = self.clock?;
         let since = Some(at.elapsed()).filter(|since| *since < CLOCK_GOOD)?;
@@ -215,6 +183,8 @@ impl PostgresConnection {
     /// A transaction's own id would not do: ids that never reached the disk before a crash are
     /// given to other transactions after it.
     ///
+    /// The mark is refused if the server's clock was not where the transaction took it to be.
+    ///
     /// `news` is a NOTIFY that the server sees to right after the COMMIT, while its answer is on the
     /// way: a transaction of its own, for those that notify wait for each other until they are on disk.
     pub fn commit(
@@ -228,9 +198,9 @@ impl PostgresConnection {
         // One round trip for both, and for what was sent before. If something failed, the server
         // takes the COMMIT for a ROLLBACK, and the error is that of what was sent.
         let (step, told) = (self.step.take(), news.is_some());
+        let [earliest, latest] = self.reckoning.take().map_or([None; 2], |r| r.bounds().map(Some));
         let done = self
-            .check_clock()
-            .and_then(|()| self.send(&MARK, &[&mark.id, &mark.number]))
+            .send(&MARK, &[&mark.id, &mark.number, &earliest, &latest])
             .and_then(|()| self.commit_and_tell(news));
         self.step = step;
         match done {
@@ -264,7 +234,15 @@ impl PostgresConnection {
         self.sent_bytes = 0;
         self.pipeline
             .ask_and_send(async move { client.batch_execute("COMMIT").await }, news)
-            .map_err(|wrong| self.explain("", wrong))
+            .map_err(|wrong| match wrong.is_null_in(MARK.name) {
+                // The machine slept, or somebody set a clock. The next transaction asks for it.
+                true => {
+                    self.clock = None;
+                    let why = "the server's clock is not where it was reckoned";
+                    Error::Collision(why.to_string())
+                }
+                false => self.explain("", wrong),
+            })
     }
 
     /// True if the transaction that left this mark was committed. Waits for one that is still

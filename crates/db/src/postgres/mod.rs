@@ -33,6 +33,7 @@ const NAP_LONGEST: Duration = Duration::from_secs(1);
 
 pub(crate) struct PostgresEngine {
     inbox: Arc<Inbox>,
+    news: Arc<News>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -49,7 +50,7 @@ impl PostgresEngine {
         let mut first =
             Some(prepared.unwrap_or_else(|panic| Err(Error::Panic(panic_text(&*panic))))?);
         let inbox = Arc::new(Inbox::new(options.waiting_max));
-        let news = Arc::new(News::start(server.clone(), wakes.clone())?);
+        let news = Arc::new(News::start(server)?);
         let mut threads = Vec::new();
         for _ in 0..options.connections.max(1) {
             let mut worker = Worker {
@@ -71,11 +72,16 @@ impl PostgresEngine {
                 Error::Other("starting a database thread".to_string(), e.to_string())
             })?);
         }
-        Ok(PostgresEngine { inbox, threads })
+        Ok(PostgresEngine { inbox, news, threads })
     }
 
     pub fn submit(&self, operation: Box<dyn Operation>, lane: Option<Lane>) {
         self.inbox.push(operation, lane.unwrap_or(Lane::Normal));
+    }
+
+    /// Hears of what other processes do.
+    pub fn listen(&self, wakes: &Arc<Wakes>) {
+        self.news.listen(wakes);
     }
 }
 

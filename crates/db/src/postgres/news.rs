@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::postgres::PostgresConnection;
 use crate::wakes::Wakes;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, Once, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 const CHANNEL: &str = "accession_wake";
@@ -24,21 +24,38 @@ struct Outbox {
 }
 
 pub(super) struct News {
+    server: Server,
     outbox: Arc<(Mutex<Outbox>, Condvar)>,
+    /// By which this process knows its own news.
     tag: String,
     last: Mutex<Option<Instant>>,
+    listening: Once,
 }
 
 impl News {
-    pub fn start(server: Server, wakes: Arc<Wakes>) -> Result<News> {
-        let outbox: Arc<(Mutex<Outbox>, Condvar)> = Arc::default();
-        let tag = format!("{:016x}", rand::random::<u64>());
-        let (sending, tag_of_mine, server_of_mine) = (outbox.clone(), tag.clone(), server.clone());
-        let tag_here = tag.clone();
-        spawn("db-notify", move || send_loop(&server_of_mine, &sending, &tag_of_mine))?;
-        let wakes = Arc::downgrade(&wakes);
-        drop(spawn("db-listen", move || listen_loop(&server, &wakes, &tag))?);
-        Ok(News { outbox, tag: tag_here, last: Mutex::default() })
+    pub fn start(server: &Server) -> Result<News> {
+        let news = News {
+            server: server.clone(),
+            outbox: Arc::default(),
+            tag: format!("{:016x}", rand::random::<u64>()),
+            last: Mutex::default(),
+            listening: Once::new(),
+        };
+        let (server, outbox, tag) = (server.clone(), news.outbox.clone(), news.tag.clone());
+        spawn("db-notify", move || send_loop(&server, &outbox, &tag))?;
+        Ok(news)
+    }
+
+    /// Listens from now on. A process in which nobody waits for news, such as one that only adds a
+    /// job, has no connection for it and is not woken by every other process's.
+    pub fn listen(&self, wakes: &Arc<Wakes>) {
+        self.listening.call_once(|| {
+            let (server, tag, wakes) =
+                (self.server.clone(), self.tag.clone(), Arc::downgrade(wakes));
+            if let Err(error) = spawn("db-listen", move || listen_loop(&server, &wakes, &tag)) {
+                tracing::warn!(%error, "other processes' news is not heard; work is found by polling");
+            }
+        });
     }
 
     /// The statement that tells others of the topics, if it should go with the transaction itself.

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Notification};
 
 type WireError = tokio_postgres::Error;
@@ -28,6 +29,13 @@ const GOODBYE: Duration = Duration::from_millis(500);
 pub(super) struct Wrong {
     pub sent: Option<&'static str>,
     pub error: WireError,
+}
+
+impl Wrong {
+    /// True if the server refused what was sent under this name for the lack of a value.
+    pub fn is_null_in(&self, name: &'static str) -> bool {
+        self.sent == Some(name) && self.error.code() == Some(&SqlState::NOT_NULL_VIOLATION)
+    }
 }
 
 pub(super) struct Pipeline {

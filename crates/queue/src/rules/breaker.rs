@@ -100,6 +100,12 @@ impl Breakers {
         (known.errors, known.opened_at) = (errors, opened_at);
     }
 
+    /// When the first target that nobody looks after is to be looked after.
+    pub fn next_probe(&self) -> Option<Micros> {
+        let open = self.targets.values().filter(|t| t.opened_at.is_some() && t.probe_job.is_none());
+        open.filter_map(|t| t.next_probe).min()
+    }
+
     pub fn due_for_probe(&self, now: Micros) -> Vec<String> {
         let due = |t: &&Target| {
             t.opened_at.is_some()

@@ -49,8 +49,8 @@ pub(crate) struct Context {
     due: bool,
     failures: bool,
     budgets: bool,
-    /// When the first delayed job is due, and when the first target is looked after.
-    next: [Option<Micros>; 2],
+    /// When the first delayed job is due.
+    next_due: Option<Micros>,
 }
 
 impl FromRow for Context {
@@ -69,7 +69,7 @@ impl FromRow for Context {
             due: row.get(7)?,
             failures: row.get(8)?,
             budgets: row.get(9)?,
-            next: [row.get(10)?, row.get(11)?],
+            next_due: row.get(10)?,
         })
     }
 }
@@ -187,10 +187,10 @@ pub fn claim_and_look_ahead(
     };
     // What is done before pages are looked through may change what is on the first.
     let page = Some(page).filter(|_| !context.due && !context.targets);
-    let mut next = context.next;
+    let mut due = context.next_due;
     if context.due {
         wake_due(tx, now, stage)?;
-        next[0] = next_due(tx, stage)?;
+        due = next_due(tx, stage)?;
     }
     let mut claiming = Claiming {
         held: if context.holds { hold::held_names_locked(tx)? } else { Held::default() },
@@ -209,14 +209,14 @@ pub fn claim_and_look_ahead(
     if claiming.context.budgets || !claiming.context.capacity.is_empty() {
         claiming.budgets = Budgets::load(tx, request.worker, &claiming.context.capacity)?;
     }
+    let next = [due, claiming.breakers.next_probe()].into_iter().flatten().min();
     claiming.probes(tx)?;
     claiming.pages(tx, page)?;
     if claiming.blocked {
         // Those just put aside may include the first that can look after a target.
         claiming.probes(tx)?;
     }
-    let next = next.into_iter().flatten().min().map(|at| at.max(now));
-    Ok(Claims { jobs: claiming.finish(tx)?, next })
+    Ok(Claims { jobs: claiming.finish(tx)?, next: next.map(|at| at.max(now)) })
 }
 
 /// Whether one more claim may look at a stage now. On PostgreSQL two at a time: those that claim
@@ -444,8 +444,8 @@ impl Claiming<'_> {
             None => tx.next_ids("tokens", good.len())?,
         };
         let mut tried = one_per_lock(tx, &good)?;
-        let at_once = self.request.start - self.started.min(self.request.start);
-        let started: HashSet<usize> = tried.iter().copied().take(at_once).collect();
+        let to_start = self.request.start - self.started.min(self.request.start);
+        let started: HashSet<usize> = tried.iter().copied().take(to_start).collect();
         // One order for everyone, so that two claims cannot deadlock.
         tried.sort_unstable_by(|a, b| good[*a].lock.cmp(&good[*b].lock));
         let rows: Vec<[Value<'_>; 5]> = tried
@@ -456,16 +456,21 @@ impl Claiming<'_> {
             })
             .collect();
         let common = db::params![self.request.worker, self.stage.id, self.now];
-        let hits = match good.iter().any(|candidate| candidate.begun) {
-            false if tx.engine() == Engine::Postgres && !tx.has_met_duplicate() => {
+        let at_once = tx.engine() == Engine::Postgres
+            && !tx.has_met_duplicate()
+            && !good.iter().any(|candidate| candidate.begun);
+        let hits = match at_once {
+            true => {
                 tx.send_each(&TAKE_NEW, &common, &rows)?;
                 vec![true; rows.len()]
             }
-            _ => tx.each_hit(&TAKE, &common, &rows, 1)?,
+            false => tx.each_hit(&TAKE, &common, &rows, 1)?,
         };
         let mut got = vec![false; good.len()];
         tried.into_iter().zip(hits).for_each(|(i, hit)| got[i] = hit);
-        self.leave_waiting(tx, &good, &got)?;
+        if !at_once {
+            self.leave_waiting(tx, &good, &got)?;
+        }
         if self.context.failures {
             mark_overtaken(tx, got_of(&good, &got).map(|c| c.lock.as_str()))?;
         }

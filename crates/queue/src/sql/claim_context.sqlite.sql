@@ -7,6 +7,5 @@ select w.lease_until, case when w.ended_at is null then 0 else 1 end, w.capacity
   case when exists (select 1 from waiting where stage = $2 and state = 2 and due <= $4) then 1 else 0 end,
   case when exists (select 1 from failures) then 1 else 0 end,
   case when exists (select 1 from resources) then 1 else 0 end,
-  (select min(due) from waiting where stage = $2 and state = 2),
-  (select min(next_probe) from targets where opened_at is not null and probe_job is null)
+  (select min(due) from waiting where stage = $2 and state = 2)
 from workers w where w.id = $1

@@ -64,26 +64,30 @@ fn open() -> Result<Load, Failure> {
 pub fn run(args: Args) -> Result<Exit, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(async {
-        let load = open()?;
-        let began = Instant::now();
-        match args.command {
-            Command::Setup => return load.setup().await,
-            Command::Enqueue { how: How::Bulk, from, to } => {
-                load.add_bulk(from, to, setting("PEER_BATCH", 1000)).await?
-            }
-            Command::Enqueue { how: How::One, from, to } => load.add_singly(from, to, 1).await?,
-            Command::Enqueue { how: How::Par, from, to } => {
-                load.add_singly(from, to, load.concurrency).await?
-            }
-            Command::Trickle { n, ms } => trickle(&load, n, ms).await?,
-            Command::Work { n } => return work(&load, n).await,
-            Command::Drain => load.work_until_empty().await?,
-        }
-        say(&json!({"seconds": began.elapsed().as_secs_f64()}));
-        Ok(())
-    })?;
+    // As in a server, jobs are added from threads of the runtime.
+    let done = runtime.block_on(async { tokio::spawn(call(args.command)).await });
+    done.map_err(|e| Failure::unable("bench", e.to_string()))??;
     Ok(Exit::Yes)
+}
+
+async fn call(command: Command) -> Result<(), Failure> {
+    let load = open()?;
+    let began = Instant::now();
+    match command {
+        Command::Setup => return load.setup().await,
+        Command::Enqueue { how: How::Bulk, from, to } => {
+            load.add_bulk(from, to, setting("PEER_BATCH", 1000)).await?
+        }
+        Command::Enqueue { how: How::One, from, to } => load.add_singly(from, to, 1).await?,
+        Command::Enqueue { how: How::Par, from, to } => {
+            load.add_singly(from, to, load.concurrency).await?
+        }
+        Command::Trickle { n, ms } => trickle(&load, n, ms).await?,
+        Command::Work { n } => return work(&load, n).await,
+        Command::Drain => load.work_until_empty().await?,
+    }
+    say(&json!({"seconds": began.elapsed().as_secs_f64()}));
+    Ok(())
 }
 
 fn say(value: &serde_json::Value) {
