@@ -130,9 +130,6 @@ impl Server {
             config.application_name("accession");
         }
         let tls = parse_tls(mode.as_deref().unwrap_or("prefer")).map_err(bad)?;
-        // As in libpq, a socket of this machine is never encrypted, whatever the mode.
-        let local = |host: &Host| matches!(host, Host::Unix(_));
-        let tls = if config.get_hosts().iter().all(local) { Tls::Disable } else { tls };
         config.ssl_mode(match tls {
             Tls::Disable => SslMode::Disable,
             Tls::Prefer => SslMode::Prefer,
@@ -394,7 +391,6 @@ mod tests {
             let (user, password) = (s.config.get_user(), s.config.get_password());
             assert_eq!((user, password), (Some("ann"), Some(&b"p&w"[..])), "{text}");
             assert_eq!((s.config.get_ports(), s.config.get_dbname()), (&[7][..], Some("x")));
-            assert_eq!(s.tls, Tls::Disable, "{text}");
         }
     }
 

@@ -76,19 +76,25 @@ impl Error {
         }
     }
 
-    pub(crate) fn from_postgres(context: &str, error: tokio_postgres::Error) -> Error {
-        let Some(db) = error.as_db_error() else {
-            // Everything that is not an answer of the server is a broken or closed connection.
-            let text = source_text(&error);
-            return match error.is_closed()
-                || std::error::Error::source(&error).is_some_and(|s| s.is::<std::io::Error>())
-            {
-                true => Error::Unavailable(context.to_string(), text),
-                false => Error::Other(context.to_string(), text),
-            };
-        };
-        let text = db.message().to_string();
-        match db.code().code() {
+    /// What went wrong before a connection to PostgreSQL stood.
+    pub(crate) fn from_connecting(context: &str, error: tokio_postgres::Error) -> Error {
+        if let Some(refused) = error.as_db_error() {
+            return Error::from_postgres(context, refused.code().code(), refused.message());
+        }
+        // Everything that is not an answer of the server is a broken or closed connection.
+        let text = source_text(&error);
+        match error.is_closed()
+            || std::error::Error::source(&error).is_some_and(|s| s.is::<std::io::Error>())
+        {
+            true => Error::Unavailable(context.to_string(), text),
+            false => Error::Other(context.to_string(), text),
+        }
+    }
+
+    /// A refusal of PostgreSQL: the code of the standard, and its words.
+    pub(crate) fn from_postgres(context: &str, code: &str, text: &str) -> Error {
+        let text = text.to_string();
+        match code {
             // Serialisation failure, deadlock, lock timeout: running the closure again sees what the
             // other transaction did.
             "40001" | "40P01" | "55P03" => Error::Collision(text),

@@ -1,12 +1,43 @@
 //! Rows that come out of a statement, read by position into typed values.
 
 use crate::error::{Error, Result};
-use tokio_postgres::types::Type;
+use std::ops::Range;
+use tokio_postgres::types::{FromSql, Type};
 
 /// One row of a result, of either engine.
 pub enum Row<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
-    Postgres(&'a tokio_postgres::Row),
+    Postgres(PostgresRow<'a>),
+}
+
+/// A row as it came over the wire.
+pub struct PostgresRow<'a> {
+    pub(crate) columns: &'a [Type],
+    /// Where each column is in the bytes; nowhere if it is null.
+    pub(crate) ranges: &'a [Option<Range<usize>>],
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> PostgresRow<'a> {
+    fn get<T: FromSql<'a>>(&self, index: usize) -> Result<Option<T>> {
+        let (Some(kind), Some(range)) = (self.columns.get(index), self.ranges.get(index)) else {
+            return Err(wrong(index, &"is not there"));
+        };
+        if !T::accepts(kind) {
+            return Err(wrong(index, &format!("is of type {kind}")));
+        }
+        let raw = range.clone().and_then(|range| self.bytes.get(range));
+        raw.map(|raw| T::from_sql(kind, raw)).transpose().map_err(|e| wrong(index, &e))
+    }
+
+    fn int(&self, index: usize) -> Result<Option<i64>> {
+        match self.columns.get(index) {
+            Some(&Type::INT2) => Ok(self.get::<i16>(index)?.map(i64::from)),
+            Some(&Type::INT4) => Ok(self.get::<i32>(index)?.map(i64::from)),
+            Some(&Type::BOOL) => Ok(self.get::<bool>(index)?.map(i64::from)),
+            _ => self.get(index),
+        }
+    }
 }
 
 impl Row<'_> {
@@ -18,21 +49,7 @@ impl Row<'_> {
     fn int(&self, index: usize) -> Result<Option<i64>> {
         match self {
             Row::Sqlite(row) => row.get(index).map_err(|e| wrong(index, &e)),
-            Row::Postgres(row) => match row.columns().get(index).map(|c| c.type_().clone()) {
-                Some(Type::INT2) => row
-                    .try_get::<_, Option<i16>>(index)
-                    .map(|v| v.map(i64::from))
-                    .map_err(|e| wrong(index, &e)),
-                Some(Type::INT4) => row
-                    .try_get::<_, Option<i32>>(index)
-                    .map(|v| v.map(i64::from))
-                    .map_err(|e| wrong(index, &e)),
-                Some(Type::BOOL) => row
-                    .try_get::<_, Option<bool>>(index)
-                    .map(|v| v.map(i64::from))
-                    .map_err(|e| wrong(index, &e)),
-                _ => row.try_get(index).map_err(|e| wrong(index, &e)),
-            },
+            Row::Postgres(row) => row.int(index),
         }
     }
 }
@@ -69,7 +86,7 @@ impl FromColumn for Option<String> {
     fn from_column(row: &Row<'_>, index: usize) -> Result<Self> {
         match row {
             Row::Sqlite(row) => row.get(index).map_err(|e| wrong(index, &e)),
-            Row::Postgres(row) => row.try_get(index).map_err(|e| wrong(index, &e)),
+            Row::Postgres(row) => row.get(index),
         }
     }
 }
@@ -82,7 +99,7 @@ impl FromColumn for Option<Vec<u8>> {
     fn from_column(row: &Row<'_>, index: usize) -> Result<Self> {
         match row {
             Row::Sqlite(row) => row.get(index).map_err(|e| wrong(index, &e)),
-            Row::Postgres(row) => row.try_get(index).map_err(|e| wrong(index, &e)),
+            Row::Postgres(row) => row.get(index),
         }
     }
 }

@@ -115,22 +115,24 @@ impl<'c> Tx<'c> {
         first: (&Statement, &[Value<'_>]),
         second: (&Statement, &[Value<'_>]),
     ) -> Result<(Vec<A>, Vec<B>)> {
-        let sent = match &mut self.inner {
+        let asked = match &mut self.inner {
             Inner::Postgres(connection) if !connection.is_stepped() => {
-                Some(connection.ask_ahead(first.0, &dynamic(first.1)))
+                connection.ask_ahead(first.0, &dynamic(first.1))
             }
-            _ => None,
+            _ => return Ok((self.query(first.0, first.1)?, self.query(second.0, second.1)?)),
         };
-        let Some(sent) = sent else {
-            return Ok((self.query(first.0, first.1)?, self.query(second.0, second.1)?));
-        };
-        let sent = self.note(sent)?;
+        self.note(asked)?;
         let after = self.query(second.0, second.1)?;
         let mut before = Vec::new();
-        let read = sent.each(&mut |row| {
-            before.push(A::from_row(row)?);
-            Ok(())
-        });
+        let read = match &mut self.inner {
+            Inner::Postgres(connection) => connection.answered().map_or(Ok(()), |answered| {
+                answered.each(&mut |row| {
+                    before.push(A::from_row(row)?);
+                    Ok(())
+                })
+            }),
+            Inner::Sqlite(_) => Ok(()),
+        };
         self.note(read)?;
         Ok((before, after))
     }
@@ -259,7 +261,10 @@ impl<'c> Tx<'c> {
         work: impl FnOnce(&mut Tx<'c>) -> Result<T, E>,
     ) -> Result<T, E> {
         match &mut self.inner {
-            Inner::Postgres(connection) => connection.send_raw("SAVEPOINT inner_work"),
+            Inner::Postgres(connection) => {
+                let sent = connection.send_raw("SAVEPOINT inner_work");
+                self.note(sent)?;
+            }
             Inner::Sqlite(_) => self.raw("SAVEPOINT inner_work")?,
         }
         let mut done = work(self);

@@ -1,5 +1,6 @@
 //! Values that go into a statement: the same four kinds on both engines.
 
+use bytes::BytesMut;
 use postgres_protocol::types::{ArrayDimension, array_to_sql};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use std::error::Error as StdError;
@@ -91,13 +92,11 @@ impl rusqlite::ToSql for Value<'_> {
     }
 }
 
-type Buffer = tokio_postgres::types::private::BytesMut;
-
 impl ToSql for Value<'_> {
     fn to_sql(
         &self,
         ty: &Type,
-        out: &mut Buffer,
+        out: &mut BytesMut,
     ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         match (self, ty) {
             (Value::Null, _) => Ok(IsNull::Yes),
@@ -127,7 +126,7 @@ impl<const N: usize> ToSql for Column<'_, '_, N> {
     fn to_sql(
         &self,
         ty: &Type,
-        out: &mut Buffer,
+        out: &mut BytesMut,
     ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         let Kind::Array(member) = ty.kind() else {
             return Err(format!(
@@ -148,52 +147,6 @@ impl<const N: usize> ToSql for Column<'_, '_, N> {
             out,
         )?;
         Ok(IsNull::No)
-    }
-
-    fn accepts(_: &Type) -> bool {
-        true
-    }
-
-    to_sql_checked!();
-}
-
-/// A parameter as it goes over the wire, for a statement that outlives what it was made from.
-#[derive(Debug)]
-pub(crate) struct Encoded(Option<Buffer>);
-
-impl Encoded {
-    pub fn all(
-        params: &[&(dyn ToSql + Sync)],
-        types: &[Type],
-    ) -> Result<Vec<Encoded>, Box<dyn StdError + Sync + Send>> {
-        let encode = |(param, ty): (&&(dyn ToSql + Sync), &Type)| {
-            let mut out = Buffer::new();
-            Ok(Encoded(match param.to_sql_checked(ty, &mut out)? {
-                IsNull::Yes => None,
-                IsNull::No => Some(out),
-            }))
-        };
-        params.iter().zip(types).map(encode).collect()
-    }
-
-    pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |bytes| bytes.len())
-    }
-}
-
-impl ToSql for Encoded {
-    fn to_sql(
-        &self,
-        _: &Type,
-        out: &mut Buffer,
-    ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
-        match &self.0 {
-            None => Ok(IsNull::Yes),
-            Some(bytes) => {
-                out.extend_from_slice(bytes);
-                Ok(IsNull::No)
-            }
-        }
     }
 
     fn accepts(_: &Type) -> bool {

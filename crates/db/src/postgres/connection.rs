@@ -5,15 +5,17 @@ use crate::address::Server;
 use crate::clock::Micros;
 use crate::error::{Error, Result};
 use crate::postgres::Attempt;
-use crate::postgres::pipeline::{Answer, Pipeline, Wrong};
-use crate::row::Row;
+use crate::postgres::connect;
+use crate::postgres::pipeline::{Answer, Pipeline, Prepared, Trouble, Wrong};
+use crate::postgres::wire::Wire;
+use crate::row::{PostgresRow, Row};
 use crate::statement::Statement;
-use crate::value::Encoded;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use fallible_iterator::FallibleIterator;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Notification, SimpleQueryMessage};
 
 /// READ COMMITTED and synchronous commits whatever the server's defaults. A process that is
 /// stopped in mid-transaction loses its transaction rather than blocking everyone else. Tables that
@@ -24,8 +26,8 @@ const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SE
      SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; SET client_min_messages = warning";
 
 /// Lists with filters that may be absent are planned for those that are there.
-const BEGIN_READING: &str =
-    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL plan_cache_mode = auto";
+const BEGIN_READING: [&str; 2] =
+    ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "SET LOCAL plan_cache_mode = auto"];
 
 const OLDEST_VERSION: i32 = 130_000;
 
@@ -55,14 +57,23 @@ pub(crate) struct Mark {
     pub number: i64,
 }
 
-/// Rows that were asked for and not waited for.
-#[derive(Default, Clone)]
-pub(crate) struct Answered(Arc<Mutex<Vec<tokio_postgres::Row>>>);
+/// The answer to a question that was not waited for.
+pub(crate) struct Answered {
+    prepared: Arc<Prepared>,
+    answer: Answer,
+}
 
 impl Answered {
     pub fn each(&self, keep: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
-        let rows = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        rows.iter().try_for_each(|row| keep(&Row::Postgres(row)))
+        let mut ranges = Vec::with_capacity(self.prepared.columns.len());
+        for row in &self.answer.rows {
+            let wrong = |e: std::io::Error| Error::Other("a row".to_string(), e.to_string());
+            ranges.clear();
+            row.ranges().for_each(|range| Ok(ranges.push(range))).map_err(wrong)?;
+            let columns = &self.prepared.columns;
+            keep(&Row::Postgres(PostgresRow { columns, ranges: &ranges, bytes: row.buffer() }))?;
+        }
+        Ok(())
     }
 }
 
@@ -82,8 +93,10 @@ impl Reckoning {
 
 pub(crate) struct PostgresConnection {
     pipeline: Pipeline,
-    statements: HashMap<&'static str, tokio_postgres::Statement>,
-    sent_bytes: usize,
+    statements: HashMap<&'static str, Arc<Prepared>>,
+    /// Statements whose answers are to come with the next, and those that came.
+    asked_ahead: VecDeque<Arc<Prepared>>,
+    ahead: Vec<Answer>,
     /// The server's clock when it was last read, and when that was by ours.
     clock: Option<(Micros, Instant)>,
     reckoning: Option<Reckoning>,
@@ -92,19 +105,46 @@ pub(crate) struct PostgresConnection {
 }
 
 impl PostgresConnection {
+    /// Connects to the first of the address's servers that there is and that is as it should be.
     pub fn open(server: &Server) -> Result<PostgresConnection> {
-        let mut connection = PostgresConnection {
-            pipeline: Pipeline::open(server)?,
-            statements: HashMap::new(),
-            sent_bytes: 0,
-            clock: None,
-            reckoning: None,
-            shown: server.shown().to_string(),
-            step: None,
+        let none = "it names no server".to_string();
+        let mut failed = Error::BadAddress(server.shown().to_string(), none);
+        for place in connect::places(server)? {
+            let opened = connect::connect(server, &place).and_then(|stream| {
+                let mut connection = PostgresConnection {
+                    pipeline: Pipeline::new(Wire::new(stream)),
+                    statements: HashMap::new(),
+                    asked_ahead: VecDeque::new(),
+                    ahead: Vec::new(),
+                    clock: None,
+                    reckoning: None,
+                    shown: server.shown().to_string(),
+                    step: None,
+                };
+                connection.check_role(server.config.get_target_session_attrs())?;
+                connection.raw(SETTINGS)?;
+                connection.check_version()?;
+                Ok(connection)
+            });
+            match opened {
+                Err(error) => failed = error,
+                opened => return opened,
+            }
+        }
+        Err(failed)
+    }
+
+    /// Of several servers most cannot be written to.
+    fn check_role(&mut self, wanted: TargetSessionAttrs) -> Result<()> {
+        let (refused, why) = match wanted {
+            TargetSessionAttrs::ReadWrite => ("on", "it cannot be written to"),
+            TargetSessionAttrs::ReadOnly => ("off", "it can be written to"),
+            _ => return Ok(()),
         };
-        connection.raw(SETTINGS)?;
-        connection.check_version()?;
-        Ok(connection)
+        match self.simple("SHOW transaction_read_only")?.as_deref() == Some(refused) {
+            true => Err(Error::Unavailable(self.shown.clone(), why.to_string())),
+            false => Ok(()),
+        }
     }
 
     /// As `open`, for a connection that works on closures.
@@ -138,7 +178,10 @@ impl PostgresConnection {
     /// at by the server before it commits.
     pub fn begin(&mut self, read_only: bool) -> Result<Micros> {
         self.reckoning = None;
-        self.send_raw(if read_only { BEGIN_READING } else { "BEGIN" });
+        self.asked_ahead.clear();
+        self.ahead.clear();
+        let texts = if read_only { &BEGIN_READING[..] } else { &["BEGIN"] };
+        texts.iter().try_for_each(|text| self.send_raw(text))?;
         // Whoever looks at the order of steps waits for every one of them.
         match self.reckoned().filter(|_| read_only || !self.is_stepped()) {
             Some(now) => {
@@ -175,8 +218,10 @@ impl PostgresConnection {
 
     /// Ends a transaction that only read. Nothing depends on the answer, so nobody waits for it.
     pub fn end_reading(&mut self) {
-        self.send_raw("COMMIT");
-        self.pipeline.flush();
+        // If it cannot be said the next transaction finds the connection broken.
+        if self.send_raw("COMMIT").is_ok() {
+            self.pipeline.flush();
+        }
     }
 
     /// Commits, leaving `mark` behind by which a commit whose answer is lost can be found again.
@@ -201,7 +246,7 @@ impl PostgresConnection {
         let [earliest, latest] = self.reckoning.take().map_or([None; 2], |r| r.bounds().map(Some));
         let done = self
             .send(&MARK, &[&mark.id, &mark.number, &earliest, &latest])
-            .and_then(|()| self.commit_and_tell(news));
+            .and_then(|()| self.commit_and_tell(news.as_deref()));
         self.step = step;
         match done {
             Ok(()) => Attempt::Committed { wakes, told },
@@ -218,31 +263,18 @@ impl PostgresConnection {
         }
     }
 
-    fn commit_and_tell(&mut self, news: Option<String>) -> Result<()> {
-        let client = self.pipeline.client();
-        let news = news.map(|text| {
-            let client = client.clone();
-            let told: Answer = Box::pin(async move {
-                // Whoever does not hear of it finds the work by polling.
-                if let Err(error) = client.batch_execute(&text).await {
-                    tracing::debug!(%error, "a wake-up was not sent");
-                }
-                Ok(())
-            });
-            ("notify", told)
-        });
-        self.sent_bytes = 0;
-        self.pipeline
-            .ask_and_send(async move { client.batch_execute("COMMIT").await }, news)
-            .map_err(|wrong| match wrong.is_null_in(MARK.name) {
-                // The machine slept, or somebody set a clock. The next transaction asks for it.
-                true => {
-                    self.clock = None;
-                    let why = "the server's clock is not where it was reckoned";
-                    Error::Collision(why.to_string())
-                }
-                false => self.explain("", wrong),
-            })
+    fn commit_and_tell(&mut self, news: Option<&str>) -> Result<()> {
+        self.send_raw("COMMIT")?;
+        match self.pipeline.settle_and_tell(news) {
+            Ok(_) => Ok(()),
+            // The machine slept, or somebody set a clock. The next transaction asks for it.
+            Err(wrong) if wrong.is_null_in(MARK.name) => {
+                self.clock = None;
+                let why = "the server's clock is not where it was reckoned";
+                Err(Error::Collision(why.to_string()))
+            }
+            Err(wrong) => Err(self.explain(wrong)),
+        }
     }
 
     /// True if the transaction that left this mark was committed. Waits for one that is still
@@ -263,40 +295,34 @@ impl PostgresConnection {
 
     /// Runs text and returns the first column of its last row.
     pub fn simple(&mut self, sql: &str) -> Result<Option<String>> {
-        let client = self.pipeline.client();
-        let messages = self.ask("", async move { client.simple_query(sql).await })?;
-        Ok(messages
-            .iter()
-            .rev()
-            .find_map(|message| match message {
-                SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_string)),
-                _ => None,
-            })
-            .flatten())
+        let answer = self.pipeline.script(sql).map_err(|wrong| self.explain(wrong))?;
+        let Some(row) = answer.rows.last() else { return Ok(None) };
+        let first = row.ranges().next().ok().flatten().flatten();
+        Ok(first.map(|range| String::from_utf8_lossy(&row.buffer()[range]).into_owned()))
     }
 
     pub fn raw(&mut self, sql: &str) -> Result<()> {
-        let client = self.pipeline.client();
-        self.ask("", async move { client.batch_execute(sql).await })
+        self.simple(sql).map(drop)
     }
 
-    /// As `raw`, for text whose success shows in what is asked after it.
-    pub fn send_raw(&mut self, sql: &'static str) {
-        let client = self.pipeline.client();
-        self.pipeline.send(sql, async move { client.batch_execute(sql).await });
+    /// As `raw`, for one command whose success shows in what is asked after it.
+    pub fn send_raw(&mut self, sql: &'static str) -> Result<()> {
+        self.pipeline.send_text(sql).map_err(|wrong| self.explain(wrong))
     }
 
     /// The next notification, if one comes in time.
-    pub fn notification(&mut self, time: Duration) -> Option<Notification> {
+    pub fn notification(&mut self, time: Duration) -> Option<String> {
         self.pipeline.notification(time)
     }
 
-    fn prepared(&mut self, statement: &Statement) -> Result<tokio_postgres::Statement> {
+    fn prepared(&mut self, statement: &Statement) -> Result<Arc<Prepared>> {
         if let Some(prepared) = self.statements.get(statement.name) {
             return Ok(prepared.clone());
         }
-        let (client, text) = (self.pipeline.client(), statement.postgres);
-        let prepared = self.ask(statement.name, async move { client.prepare(text).await })?;
+        let prepared = self
+            .pipeline
+            .prepare(statement.name, statement.postgres, &mut self.ahead)
+            .map_err(|wrong| self.explain(wrong))?;
         self.statements.insert(statement.name, prepared.clone());
         Ok(prepared)
     }
@@ -306,10 +332,7 @@ impl PostgresConnection {
         statement: &Statement,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<u64> {
-        let prepared = self.prepared(statement)?;
-        self.pause_before(statement.name);
-        let client = self.pipeline.client();
-        self.ask(statement.name, async move { client.execute(&prepared, params).await })
+        Ok(self.ask(statement, params)?.answer.changed)
     }
 
     /// Runs a statement whose answer nobody needs: it goes to the server with the next one, whose
@@ -319,17 +342,25 @@ impl PostgresConnection {
             return self.execute(statement, params).map(drop);
         }
         let prepared = self.prepared(statement)?;
-        let encoded = Encoded::all(params, prepared.params())
-            .map_err(|e| Error::Other(statement.name.to_string(), e.to_string()))?;
-        self.sent_bytes += encoded.iter().map(Encoded::len).sum::<usize>();
-        let client = self.pipeline.client();
-        self.pipeline.send(statement.name, async move {
-            client.execute_raw(&prepared, encoded).await.map(drop)
-        });
-        if self.pipeline.unanswered() >= SENT_MAX || self.sent_bytes >= SENT_BYTES_MAX {
-            self.ask("", std::future::ready(Ok(())))?;
+        self.say(statement, &prepared, params, false)?;
+        let (statements, bytes) = self.pipeline.unsaid();
+        if statements >= SENT_MAX || bytes >= SENT_BYTES_MAX {
+            let answers = self.pipeline.settle().map_err(|wrong| self.explain(wrong))?;
+            self.ahead.extend(answers);
         }
         Ok(())
+    }
+
+    fn say(
+        &mut self,
+        statement: &Statement,
+        prepared: &Prepared,
+        params: &[&(dyn ToSql + Sync)],
+        wanted: bool,
+    ) -> Result<()> {
+        self.pipeline
+            .send(statement.name, prepared, params, wanted)
+            .map_err(|wrong| self.explain(wrong))
     }
 
     /// Asks without waiting: the answer is there once the next question is answered.
@@ -337,20 +368,20 @@ impl PostgresConnection {
         &mut self,
         statement: &Statement,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Answered> {
+    ) -> Result<()> {
         let prepared = self.prepared(statement)?;
-        let encoded = Encoded::all(params, prepared.params())
-            .map_err(|e| Error::Other(statement.name.to_string(), e.to_string()))?;
-        let (client, answered) = (self.pipeline.client(), Answered::default());
-        let mine = answered.clone();
-        self.pipeline.send(statement.name, async move {
-            let params: Vec<&(dyn ToSql + Sync)> =
-                encoded.iter().map(|param| param as &(dyn ToSql + Sync)).collect();
-            let rows = client.query(&prepared, &params).await?;
-            *mine.0.lock().unwrap_or_else(PoisonError::into_inner) = rows;
-            Ok(())
-        });
-        Ok(answered)
+        self.say(statement, &prepared, params, true)?;
+        self.asked_ahead.push_back(prepared);
+        Ok(())
+    }
+
+    /// The answer to the first question that was asked ahead.
+    pub fn answered(&mut self) -> Option<Answered> {
+        if self.ahead.is_empty() {
+            return None;
+        }
+        let prepared = self.asked_ahead.pop_front()?;
+        Some(Answered { prepared, answer: self.ahead.remove(0) })
     }
 
     /// True if someone looks at the order in which transactions take their steps.
@@ -364,31 +395,30 @@ impl PostgresConnection {
         params: &[&(dyn ToSql + Sync)],
         keep: &mut dyn FnMut(&Row<'_>) -> Result<()>,
     ) -> Result<()> {
+        self.ask(statement, params)?.each(keep)
+    }
+
+    /// Waits for an answer and for all that was sent before.
+    fn ask(&mut self, statement: &Statement, params: &[&(dyn ToSql + Sync)]) -> Result<Answered> {
         let prepared = self.prepared(statement)?;
         self.pause_before(statement.name);
-        let client = self.pipeline.client();
-        let rows =
-            self.ask(statement.name, async move { client.query(&prepared, params).await })?;
-        rows.iter().try_for_each(|row| keep(&Row::Postgres(row)))
+        self.say(statement, &prepared, params, true)?;
+        let mut answers = self.pipeline.settle().map_err(|wrong| self.explain(wrong))?;
+        let answer = answers.pop().unwrap_or_default();
+        self.ahead.extend(answers);
+        Ok(Answered { prepared, answer })
     }
 
-    /// Waits for an answer and for all that was sent before; `name` is what is asked.
-    fn ask<T>(
-        &mut self,
-        name: &'static str,
-        question: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Result<T> {
-        self.sent_bytes = 0;
-        self.pipeline.ask(question).map_err(|wrong| self.explain(name, wrong))
-    }
-
-    fn explain(&self, name: &'static str, Wrong { sent, error }: Wrong) -> Error {
-        let name = sent.unwrap_or(name);
-        match Error::from_postgres(&self.shown, error) {
-            Error::Other(_, text) if !name.is_empty() => Error::Other(name.to_string(), text),
-            Error::Constraint(text) if !name.is_empty() => {
-                Error::Constraint(format!("{text} in {name}"))
-            }
+    fn explain(&self, Wrong { statement, trouble }: Wrong) -> Error {
+        let place = if statement.is_empty() { self.shown.as_str() } else { statement };
+        let error = match trouble {
+            Trouble::Refused { code, text } => Error::from_postgres(&self.shown, &code, &text),
+            Trouble::Unfit(text) => Error::Other(place.to_string(), text),
+            Trouble::Broken(error) => Error::Unavailable(self.shown.clone(), error.to_string()),
+        };
+        match error {
+            Error::Other(_, text) => Error::Other(place.to_string(), text),
+            Error::Constraint(text) => Error::Constraint(format!("{text} in {place}")),
             error => error,
         }
     }

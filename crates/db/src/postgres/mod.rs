@@ -1,10 +1,13 @@
 //! PostgreSQL: a fixed set of threads with a connection each. Collisions run the closure again, a
 //! lost server is waited for, and a COMMIT whose answer was lost is looked up, never repeated.
 
+mod connect;
 mod connection;
 mod news;
 mod pipeline;
+mod socket;
 mod tls;
+mod wire;
 
 use connection::Mark;
 pub(crate) use connection::PostgresConnection;

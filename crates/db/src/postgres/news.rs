@@ -147,7 +147,7 @@ fn listen(connection: &mut PostgresConnection, wakes: &Weak<Wakes>, tag: &str) {
     while !connection.is_closed() && wakes.strong_count() > 0 {
         while let Some(notification) = connection.notification(Duration::from_secs(1)) {
             let Some(wakes) = wakes.upgrade() else { return };
-            match notification.payload().split_once(':') {
+            match notification.split_once(':') {
                 Some((sender, _)) if sender == tag => {}
                 Some((_, list)) if list != "all" => {
                     wakes.ring(&list.split(',').filter_map(|t| t.parse().ok()).collect::<Vec<_>>());

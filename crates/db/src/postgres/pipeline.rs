@@ -1,236 +1,375 @@
-//! A connection's wire, driven by the thread that uses it. What is asked is waited for; what is
-//! only sent goes to the server together with the next thing that is asked, and so costs no round
-//! trip of its own. The server does everything in the order in which it was said.
+//! A connection's conversation with the server, held by the thread that uses it. What is asked is
+//! waited for; what is only sent goes to the server together with the next thing that is asked, and so
+//! costs no round trip of its own. The server does everything in the order in which it was said, and
+//! answers what was said together at once.
 
-use crate::address::Server;
-use crate::error::{Error, Result};
-use crate::postgres::tls;
+use crate::postgres::wire::Wire;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::IsNull as ProtocolNull;
+use postgres_protocol::message::backend::{DataRowBody, ErrorFields, Message};
+use postgres_protocol::message::frontend::{self, BindError};
 use std::collections::VecDeque;
-use std::future::{poll_fn, ready};
-use std::pin::{Pin, pin};
+use std::error::Error as StdError;
+use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::runtime::{Builder, Runtime};
-use tokio_postgres::error::SqlState;
-use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Notification};
+use std::time::{Duration, Instant};
+use tokio_postgres::types::{IsNull, ToSql, Type};
 
-type WireError = tokio_postgres::Error;
-/// Reads and writes what can be read and written now.
-type Driver =
-    Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, WireError>>> + Send>;
-pub(super) type Answer = Pin<Box<dyn Future<Output = Result<(), WireError>> + Send>>;
+/// The format of everything that is sent and received.
+const BINARY: i16 = 1;
 
-/// How long a server may take over the end of a connection.
-const GOODBYE: Duration = Duration::from_millis(500);
+/// A statement that the server knows by name.
+pub(super) struct Prepared {
+    name: String,
+    params: Vec<Type>,
+    pub columns: Vec<Type>,
+}
 
-/// What went wrong, and with which of the statements that had only been sent, if it was one.
+/// What the server said to one statement.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub rows: Vec<DataRowBody>,
+    /// Rows that were changed.
+    pub changed: u64,
+    params: Vec<Type>,
+    columns: Vec<Type>,
+}
+
+/// What went wrong, and with which statement.
 pub(super) struct Wrong {
-    pub sent: Option<&'static str>,
-    pub error: WireError,
+    pub statement: &'static str,
+    pub trouble: Trouble,
+}
+
+pub(super) enum Trouble {
+    /// The server refused it: the code of the standard, and its words.
+    Refused {
+        code: String,
+        text: String,
+    },
+    /// It cannot be said to the server.
+    Unfit(String),
+    Broken(io::Error),
 }
 
 impl Wrong {
-    /// True if the server refused what was sent under this name for the lack of a value.
-    pub fn is_null_in(&self, name: &'static str) -> bool {
-        self.sent == Some(name) && self.error.code() == Some(&SqlState::NOT_NULL_VIOLATION)
+    /// True if a statement was refused for the lack of a value.
+    pub fn is_null_in(&self, statement: &'static str) -> bool {
+        let null = matches!(&self.trouble, Trouble::Refused { code, .. } if code == "23502");
+        null && self.statement == statement
     }
+}
+
+/// Statements that are answered together. After an error the server passes over the rest of them.
+#[derive(Default)]
+struct Round {
+    steps: VecDeque<Step>,
+    /// Nobody minds its errors.
+    quiet: bool,
+}
+
+struct Step {
+    statement: &'static str,
+    kind: Kind,
+    /// Somebody wants to know the answer.
+    wanted: bool,
+    answer: Answer,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Runs a statement.
+    Execution,
+    /// Asks what a statement takes and returns.
+    Description,
+    /// Runs any number of commands; their end is that of the round.
+    Script,
 }
 
 pub(super) struct Pipeline {
-    client: Arc<Client>,
-    /// What was sent and is not answered yet, oldest first.
-    sent: VecDeque<(&'static str, Answer)>,
-    // After the client: without one, the wire says goodbye to the server.
     wire: Wire,
-}
-
-struct Wire {
-    runtime: Runtime,
-    line: Line,
-}
-
-struct Line {
-    /// None once the connection is closed: what waits for an answer then hears so.
-    driver: Option<Driver>,
-    notifications: VecDeque<Notification>,
-}
-
-impl Line {
-    /// Moves what can be moved; an error is the connection's end.
-    fn drive(&mut self, cx: &mut Context<'_>) -> Result<(), WireError> {
-        while let Some(driver) = &mut self.driver {
-            match driver(cx) {
-                Poll::Ready(Some(Ok(AsyncMessage::Notification(notification)))) => {
-                    self.notifications.push_back(notification);
-                }
-                Poll::Ready(Some(Ok(_))) => {}
-                Poll::Ready(Some(Err(error))) => {
-                    self.driver = None;
-                    return Err(error);
-                }
-                Poll::Ready(None) => self.driver = None,
-                Poll::Pending => break,
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Wire {
-    fn drop(&mut self) {
-        let Wire { runtime, line } = self;
-        let goodbye = poll_fn(|cx| match line.drive(cx) {
-            Ok(()) if line.driver.is_some() => Poll::Pending,
-            _ => Poll::Ready(()),
-        });
-        // A server that does not take it notices that the connection is gone.
-        let _ = runtime.block_on(async { tokio::time::timeout(GOODBYE, goodbye).await });
-    }
+    /// What was said and not answered yet, oldest first.
+    rounds: VecDeque<Round>,
+    /// What is to be said with the next question.
+    next: Round,
+    notifications: VecDeque<String>,
+    names: u64,
 }
 
 impl Pipeline {
-    pub fn open(server: &Server) -> Result<Pipeline> {
-        let connector = tls::connector(server)?;
-        let shown = server.shown();
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(|e| {
-            Error::Other("starting a database connection".to_string(), e.to_string())
-        })?;
-        let connected = runtime.block_on(async {
-            Ok(match connector {
-                None => {
-                    let (client, connection) = server.config.connect(NoTls).await?;
-                    (client, driver(connection))
-                }
-                Some(connector) => {
-                    let (client, connection) = server.config.connect(connector).await?;
-                    (client, driver(connection))
-                }
-            })
-        });
-        let (client, driver) = connected.map_err(|e| match Error::from_postgres(shown, e) {
-            // Nothing but the server's own refusal is final before a connection stands.
-            Error::Other(context, text) => Error::Unavailable(context, text),
-            error => error,
-        })?;
-        let line = Line { driver: Some(driver), notifications: VecDeque::new() };
-        let wire = Wire { runtime, line };
-        Ok(Pipeline { client: Arc::new(client), sent: VecDeque::new(), wire })
-    }
-
-    pub fn client(&self) -> Arc<Client> {
-        self.client.clone()
-    }
-
-    pub fn is_closed(&self) -> bool {
-        self.wire.line.driver.is_none() || self.client.is_closed()
-    }
-
-    /// How much was sent and is not answered yet.
-    pub fn unanswered(&self) -> usize {
-        self.sent.len()
-    }
-
-    /// Asks, and waits for this answer and those to all that was sent before. The first error of
-    /// them counts: in a transaction everything after it fails because of it.
-    pub fn ask<T>(
-        &mut self,
-        question: impl Future<Output = Result<T, WireError>>,
-    ) -> Result<T, Wrong> {
-        self.ask_and_send(question, None)
-    }
-
-    /// As `ask`, with something sent right behind the question that nobody waits for here.
-    pub fn ask_and_send<T>(
-        &mut self,
-        question: impl Future<Output = Result<T, WireError>>,
-        mut behind: Option<(&'static str, Answer)>,
-    ) -> Result<T, Wrong> {
-        let mut question = pin!(question);
-        let (Wire { runtime, line }, sent) = (&mut self.wire, &mut self.sent);
-        let mut to_come = None;
-        let (mut answer, mut wrong) = (None, None);
-        let asked = runtime.block_on(poll_fn(|cx| {
-            // Polled for the first time, it puts itself behind all that was sent.
-            if answer.is_none()
-                && let Poll::Ready(ready) = question.as_mut().poll(cx)
-            {
-                answer = Some(ready);
-            }
-            if let Some((name, statement)) = behind.take() {
-                to_come = Some((name, begun(statement)));
-            }
-            if let Err(error) = line.drive(cx) {
-                return Poll::Ready(Err(error));
-            }
-            while let Some((name, one)) = sent.front_mut() {
-                match one.as_mut().poll(cx) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(error)) => {
-                        wrong.get_or_insert(Wrong { sent: Some(*name), error });
-                    }
-                }
-                sent.pop_front();
-            }
-            if answer.is_none()
-                && let Poll::Ready(ready) = question.as_mut().poll(cx)
-            {
-                answer = Some(ready);
-            }
-            answer.take().map_or(Poll::Pending, |answer| Poll::Ready(Ok(answer)))
-        }));
-        sent.extend(to_come);
-        match (asked, wrong) {
-            (Err(error), _) => Err(Wrong { sent: None, error }),
-            (Ok(_), Some(wrong)) => Err(wrong),
-            (Ok(answer), None) => answer.map_err(|error| Wrong { sent: None, error }),
+    pub fn new(wire: Wire) -> Pipeline {
+        Pipeline {
+            wire,
+            rounds: VecDeque::new(),
+            next: Round::default(),
+            notifications: VecDeque::new(),
+            names: 0,
         }
     }
 
-    /// Sends what nobody waits for. Its error, if it has one, is that of whoever asks next.
-    pub fn send(
-        &mut self,
-        name: &'static str,
-        statement: impl Future<Output = Result<(), WireError>> + Send + 'static,
-    ) {
-        self.sent.push_back((name, begun(Box::pin(statement))));
+    pub fn is_closed(&self) -> bool {
+        self.wire.is_closed()
     }
 
-    /// Writes what was sent to the wire now, without waiting for answers.
+    /// How many statements wait to be said, and how large they are.
+    pub fn unsaid(&self) -> (usize, usize) {
+        (self.next.steps.len(), self.wire.out.len())
+    }
+
+    /// Adds a statement to what is said next. `wanted` is its answer if [`Self::settle`] shall return it.
+    pub fn send(
+        &mut self,
+        statement: &'static str,
+        prepared: &Prepared,
+        params: &[&(dyn ToSql + Sync)],
+        wanted: bool,
+    ) -> Result<(), Wrong> {
+        let before = self.wire.out.len();
+        let values = params.iter().zip(&prepared.params);
+        let encode = |(value, kind): (&&(dyn ToSql + Sync), &Type), out: &mut _| {
+            Ok(match value.to_sql_checked(kind, out)? {
+                IsNull::Yes => ProtocolNull::Yes,
+                IsNull::No => ProtocolNull::No,
+            })
+        };
+        let out = &mut self.wire.out;
+        let bound = match params.len() == prepared.params.len() {
+            true => frontend::bind("", &prepared.name, [BINARY], values, encode, [BINARY], out),
+            false => {
+                let text = format!("{} parameters for {}", params.len(), prepared.params.len());
+                Err(BindError::Conversion(text.into()))
+            }
+        };
+        if let Err(error) = bound {
+            self.wire.out.truncate(before);
+            let error: Box<dyn StdError + Send + Sync> = match error {
+                BindError::Conversion(error) => error,
+                BindError::Serialization(error) => error.into(),
+            };
+            return Err(Wrong { statement, trouble: Trouble::Unfit(error.to_string()) });
+        }
+        self.execute(statement, wanted)
+    }
+
+    /// As [`Self::send`], for one command without parameters: `BEGIN` and the like.
+    pub fn send_text(&mut self, text: &'static str) -> Result<(), Wrong> {
+        let out = &mut self.wire.out;
+        let said = frontend::parse("", text, [], out).and_then(|()| {
+            let nothing = |(), _: &mut _| Ok(ProtocolNull::Yes);
+            match frontend::bind("", "", [], [], nothing, [], out) {
+                Err(BindError::Serialization(error)) => Err(error),
+                _ => Ok(()),
+            }
+        });
+        said.map_err(|e| Wrong { statement: text, trouble: Trouble::Broken(e) })?;
+        self.execute(text, false)
+    }
+
+    fn execute(&mut self, statement: &'static str, wanted: bool) -> Result<(), Wrong> {
+        let said = frontend::execute("", 0, &mut self.wire.out);
+        said.map_err(|e| Wrong { statement, trouble: Trouble::Broken(e) })?;
+        self.next.add(statement, Kind::Execution, wanted);
+        Ok(())
+    }
+
+    /// Makes a statement known to the server.
+    pub fn prepare(
+        &mut self,
+        statement: &'static str,
+        text: &str,
+        others: &mut Vec<Answer>,
+    ) -> Result<Arc<Prepared>, Wrong> {
+        self.names += 1;
+        let (name, out) = (format!("s{}", self.names), &mut self.wire.out);
+        frontend::parse(&name, text, [], out)
+            .and_then(|()| frontend::describe(b'S', &name, out))
+            .map_err(|e| Wrong { statement, trouble: Trouble::Broken(e) })?;
+        self.next.add(statement, Kind::Description, true);
+        let mut answers = self.settle()?;
+        let Answer { params, columns, .. } = answers.pop().unwrap_or_default();
+        others.extend(answers);
+        Ok(Arc::new(Prepared { name, params, columns }))
+    }
+
+    /// Ends what was gathered as one round.
+    fn end_round(&mut self) {
+        if !self.next.steps.is_empty() {
+            frontend::sync(&mut self.wire.out);
+            self.rounds.push_back(std::mem::take(&mut self.next));
+        }
+    }
+
+    /// Adds text of any number of commands without parameters, which is a round of its own.
+    fn add_script(&mut self, text: &str, quiet: bool) -> Result<(), Wrong> {
+        self.end_round();
+        frontend::query(text, &mut self.wire.out)
+            .map_err(|e| Wrong { statement: "", trouble: Trouble::Unfit(e.to_string()) })?;
+        let mut round = Round { quiet, ..Round::default() };
+        round.add("", Kind::Script, !quiet);
+        self.rounds.push_back(round);
+        Ok(())
+    }
+
+    /// Runs such text; what its last command that returns rows returned.
+    pub fn script(&mut self, text: &str) -> Result<Answer, Wrong> {
+        self.add_script(text, false)?;
+        Ok(self.settle()?.pop().unwrap_or_default())
+    }
+
+    /// Says what was gathered, and `behind` it a script that nobody waits for.
+    pub fn settle_and_tell(&mut self, behind: Option<&str>) -> Result<Vec<Answer>, Wrong> {
+        self.end_round();
+        let waited_for = self.rounds.len();
+        if let Some(script) = behind {
+            self.add_script(script, true)?;
+        }
+        self.hear(waited_for)
+    }
+
+    /// Says what was gathered and waits for the answers to it and to all that was said before. Those
+    /// that are wanted come back in their order. The first error counts: in a transaction everything
+    /// after it fails because of it.
+    pub fn settle(&mut self) -> Result<Vec<Answer>, Wrong> {
+        self.settle_and_tell(None)
+    }
+
+    /// Says what was gathered without waiting for answers.
     pub fn flush(&mut self) {
-        let Wire { runtime, line } = &mut self.wire;
+        self.end_round();
         // A broken connection is noticed by whoever asks next.
-        let _ = runtime.block_on(poll_fn(|cx| Poll::Ready(line.drive(cx))));
+        let _ = self.wire.flush();
+    }
+
+    /// Says what was gathered, and reads the answers to the first `count` rounds.
+    fn hear(&mut self, count: usize) -> Result<Vec<Answer>, Wrong> {
+        let (mut answers, mut wrong) = (Vec::new(), None);
+        let heard = self
+            .wire
+            .flush()
+            .and_then(|()| (0..count).try_for_each(|_| self.hear_round(&mut answers, &mut wrong)));
+        if heard.is_err() {
+            self.rounds.clear();
+        }
+        match (wrong, heard) {
+            // Also what the server said before it went away.
+            (Some(wrong), _) => Err(wrong),
+            (None, Err(e)) => Err(Wrong { statement: "", trouble: Trouble::Broken(e) }),
+            (None, Ok(())) => Ok(answers),
+        }
+    }
+
+    /// Reads the answers to the oldest round.
+    fn hear_round(
+        &mut self,
+        answers: &mut Vec<Answer>,
+        wrong: &mut Option<Wrong>,
+    ) -> io::Result<()> {
+        loop {
+            let Some(message) = self.wire.read()? else { continue };
+            let Some(round) = self.rounds.front_mut() else { return Ok(()) };
+            match message {
+                Message::ReadyForQuery(_) => {
+                    // A script's end.
+                    let rest = round.steps.drain(..).filter(|step| step.wanted);
+                    answers.extend(rest.map(|step| step.answer));
+                    self.rounds.pop_front();
+                    return Ok(());
+                }
+                Message::NotificationResponse(body) => {
+                    self.notifications.push_back(body.message()?.to_string());
+                }
+                Message::ErrorResponse(body) => {
+                    let trouble = refusal(body.fields())?;
+                    // Without a step it is the server's last word to this connection.
+                    let statement = round.steps.front().map_or("", |step| step.statement);
+                    match round.quiet {
+                        true => tracing::debug!("a wake-up was not sent"),
+                        false => _ = wrong.get_or_insert(Wrong { statement, trouble }),
+                    }
+                }
+                message => {
+                    if round.take(message)?
+                        && let Some(step) = round.steps.pop_front()
+                        && step.wanted
+                    {
+                        answers.push(step.answer);
+                    }
+                }
+            }
+        }
     }
 
     /// The next notification, if one comes in time.
-    pub fn notification(&mut self, time: Duration) -> Option<Notification> {
-        let Wire { runtime, line } = &mut self.wire;
-        let arrival = poll_fn(|cx| {
-            let broken = line.drive(cx).is_err() || line.driver.is_none();
-            match line.notifications.pop_front() {
-                None if !broken => Poll::Pending,
-                found => Poll::Ready(found),
+    pub fn notification(&mut self, time: Duration) -> Option<String> {
+        let deadline = Instant::now() + time;
+        while self.notifications.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let patient = self.wire.set_patience(Some(left.max(Duration::from_millis(1))));
+            match patient.and_then(|()| self.wire.read()) {
+                Ok(Some(Message::NotificationResponse(body))) => {
+                    self.notifications.extend(body.message().map(str::to_string));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => break,
             }
-        });
-        runtime.block_on(async { tokio::time::timeout(time, arrival).await.ok().flatten() })
+        }
+        // A broken connection is noticed by whoever asks next.
+        let _ = self.wire.set_patience(None);
+        self.notifications.pop_front()
     }
 }
 
-/// Polled once, it is in the connection's line; whoever asks next polls it again.
-fn begun(mut statement: Answer) -> Answer {
-    match statement.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Pending => statement,
-        Poll::Ready(done) => Box::pin(ready(done)),
+impl Round {
+    fn add(&mut self, statement: &'static str, kind: Kind, wanted: bool) {
+        self.steps.push_back(Step { statement, kind, wanted, answer: Answer::default() });
+    }
+
+    /// Takes in a part of the answer to its first step; true if that was the last part.
+    fn take(&mut self, message: Message) -> io::Result<bool> {
+        let Some(Step { kind, wanted, answer, .. }) = self.steps.front_mut() else {
+            return Ok(false);
+        };
+        Ok(match message {
+            Message::DataRow(row) if *wanted => {
+                answer.rows.push(row);
+                false
+            }
+            Message::CommandComplete(body) => {
+                let count = body.tag()?.rsplit(' ').next().and_then(|n| n.parse().ok());
+                answer.changed = count.unwrap_or(0);
+                *kind == Kind::Execution
+            }
+            Message::EmptyQueryResponse => *kind == Kind::Execution,
+            Message::ParameterDescription(body) => {
+                answer.params = body.parameters().map(|oid| Ok(type_of(oid))).collect()?;
+                false
+            }
+            Message::RowDescription(body) => {
+                answer.columns =
+                    body.fields().map(|field| Ok(type_of(field.type_oid()))).collect()?;
+                // Of a script only the last rows are kept.
+                answer.rows.clear();
+                *kind == Kind::Description
+            }
+            Message::NoData => *kind == Kind::Description,
+            _ => false,
+        })
     }
 }
 
-fn driver<S, T>(mut connection: Connection<S, T>) -> Driver
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    Box::new(move |cx| connection.poll_message(cx))
+fn type_of(oid: u32) -> Type {
+    // Nothing of ours has types that a server does not come with.
+    Type::from_oid(oid).unwrap_or(Type::UNKNOWN)
+}
+
+fn refusal(mut fields: ErrorFields<'_>) -> io::Result<Trouble> {
+    let (mut code, mut text) = (String::new(), String::new());
+    while let Some(field) = fields.next()? {
+        match field.type_() {
+            b'C' => code = String::from_utf8_lossy(field.value_bytes()).into_owned(),
+            b'M' => text = String::from_utf8_lossy(field.value_bytes()).into_owned(),
+            _ => {}
+        }
+    }
+    Ok(Trouble::Refused { code, text })
 }

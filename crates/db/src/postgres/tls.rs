@@ -2,24 +2,29 @@
 
 use crate::address::{Server, Tls};
 use crate::error::{Error, Result};
+use ring::digest;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
+    SignatureScheme,
 };
 use std::sync::Arc;
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::tls::ChannelBinding;
+use x509_cert::Certificate;
+use x509_cert::der::Decode;
 
-pub(super) fn connector(server: &Server) -> Result<Option<MakeRustlsConnect>> {
+/// How connections to a server are encrypted, if they are.
+pub(super) fn client(server: &Server) -> Result<Option<Arc<ClientConfig>>> {
     if server.tls == Tls::Disable {
         return Ok(None);
     }
     let wrong = |text: String| Error::CannotOpen(server.shown().to_string(), text);
-    let provider = Arc::new(ring::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     // As in libpq, `require` with a root certificate verifies it.
     let chain = match (server.tls, &server.root_certificate) {
         (Tls::VerifyCa | Tls::VerifyFull, _) | (Tls::Require, Some(_)) => {
@@ -46,7 +51,26 @@ pub(super) fn connector(server: &Server) -> Result<Option<MakeRustlsConnect>> {
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
-    Ok(Some(MakeRustlsConnect::new(config)))
+    Ok(Some(Arc::new(config)))
+}
+
+/// What ties a password to this very connection (RFC 5929, `tls-server-end-point`): the server's
+/// certificate, hashed as it is signed, but with SHA-256 for what is weaker.
+pub(super) fn channel_binding(session: &ClientConnection) -> ChannelBinding {
+    let Some(certificate) = session.peer_certificates().and_then(|all| all.first()) else {
+        return ChannelBinding::none();
+    };
+    let Ok(parsed) = Certificate::from_der(certificate) else { return ChannelBinding::none() };
+    let hash = match parsed.signature_algorithm.oid.to_string().as_str() {
+        // RSA with SHA-1 and SHA-256, ECDSA with SHA-256.
+        "1.2.840.113549.1.1.5" | "1.2.840.113549.1.1.11" | "1.2.840.10045.4.3.2" => &digest::SHA256,
+        // RSA and ECDSA with SHA-384.
+        "1.2.840.113549.1.1.12" | "1.2.840.10045.4.3.3" => &digest::SHA384,
+        // RSA and ECDSA with SHA-512, Ed25519.
+        "1.2.840.113549.1.1.13" | "1.2.840.10045.4.3.4" | "1.3.101.112" => &digest::SHA512,
+        _ => return ChannelBinding::none(),
+    };
+    ChannelBinding::tls_server_end_point(digest::digest(hash, certificate).as_ref().to_vec())
 }
 
 fn roots(server: &Server) -> Result<RootCertStore, String> {

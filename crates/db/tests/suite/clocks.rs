@@ -16,6 +16,10 @@ const CLOCK: Statement = both(
     "create function clock_timestamp() returns timestamptz language sql as
      'select pg_catalog.clock_timestamp() + hours * interval ''1 hour'' from public.clock_offset'",
 );
+const BEGUN: Statement = both(
+    "create function now() returns timestamptz language sql as
+     'select pg_catalog.now() + hours * interval ''1 hour'' from public.clock_offset'",
+);
 const PATH: Statement = both("alter role postgres set search_path = public, pg_catalog");
 
 fn later(tx: &mut Tx<'_>) -> Result<()> {
@@ -29,7 +33,7 @@ fn with_a_clock_to_set(test: fn(&Db, &Db)) {
     let prepare = Db::open(&server.address(""), &[LETTERS], &one).unwrap();
     prepare
         .write_blocking::<_, Error, _>(|tx| {
-            [OFFSET, NONE, CLOCK, PATH].iter().try_for_each(|s| tx.execute(s, &[]).map(drop))
+            [OFFSET, NONE, CLOCK, BEGUN, PATH].iter().try_for_each(|s| tx.execute(s, &[]).map(drop))
         })
         .unwrap();
     drop(prepare);

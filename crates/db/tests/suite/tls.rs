@@ -1,7 +1,7 @@
 //! `sslmode` as libpq users know it, against a server with a self-signed certificate.
 
 use crate::server::{PrivateServer, is_root, run};
-use db::{Address, Db, Error, Options};
+use db::{Address, Db, Error, Options, Statement};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -17,8 +17,9 @@ fn certify(data: &Path) {
     if is_root() {
         run(Command::new("chown").arg("postgres").arg(&key).arg(&certificate));
     }
-    // Without TLS nobody is let in.
-    std::fs::write(data.join("pg_hba.conf"), "hostssl all all all trust\n").unwrap();
+    // Without TLS nobody is let in, and Ann only with her password.
+    let rules = "hostssl all ann all scram-sha-256\nhostssl all all all trust\n";
+    std::fs::write(data.join("pg_hba.conf"), rules).unwrap();
 }
 
 #[test]
@@ -46,6 +47,16 @@ fn sslmode_means_what_libpq_means() {
     open("localhost", &format!("sslmode=verify-full&{trusting}")).unwrap();
     open("127.0.0.1", &format!("sslmode=verify-ca&{trusting}")).unwrap();
     open("127.0.0.1", &format!("sslmode=require&{trusting}")).unwrap();
+    const ANN: Statement = crate::both("create role ann superuser login password 'hunter2'");
+    let db = open("127.0.0.1", "").unwrap();
+    db.write_blocking::<_, Error, _>(|tx| tx.execute(&ANN, &[])).unwrap();
+    let by_ann = |password: &str| {
+        let place = format!("127.0.0.1:{}/postgres?channel_binding=require", server.port);
+        let address = Address::parse(&format!("postgres://ann:{password}@{place}")).unwrap();
+        Db::open(&address, &[crate::LETTERS], &Options::default())
+    };
+    by_ann("hunter2").unwrap();
+    assert!(matches!(by_ann("hunter3").err(), Some(Error::CannotOpen(..))));
     let refused = |host: &str, query: &str| {
         let error = open(host, query).err().unwrap_or_else(|| panic!("{query} was let in"));
         assert!(matches!(error, Error::CannotOpen(..) | Error::Unavailable(..)), "{error:?}");
