@@ -112,7 +112,16 @@ struct InboxState {
     normal: VecDeque<Box<dyn Operation>>,
     /// Threads that wait for one, the one that fell idle last at the end.
     idle: Vec<Thread>,
+    /// One is about to come.
+    expected: bool,
     closed: bool,
+}
+
+/// What a database thread waits for.
+pub(crate) enum Arrival {
+    Operation(Box<dyn Operation>),
+    /// Nothing yet, but soon.
+    Soon,
 }
 
 impl InboxState {
@@ -157,24 +166,71 @@ impl Inbox {
         }
     }
 
+    /// Says that an operation is about to come, to the thread that will have it. If not all `threads`
+    /// are idle there is enough going on without it.
+    pub fn expect(&self, threads: usize) {
+        let mut state = self.lock();
+        if state.idle.len() < threads {
+            return;
+        }
+        if let Some(thread) = state.idle.last().cloned() {
+            state.expected = true;
+            drop(state);
+            thread.unpark();
+        }
+    }
+
     /// Waits for an operation; None once the inbox is closed and empty.
     pub fn take(&self) -> Option<Box<dyn Operation>> {
-        let me = thread::current();
+        loop {
+            if let Arrival::Operation(operation) = self.wait()? {
+                return Some(operation);
+            }
+        }
+    }
+
+    /// As [`Inbox::take`], and tells of an operation that is only expected.
+    pub fn wait(&self) -> Option<Arrival> {
         loop {
             let mut state = self.lock();
-            // Still there if it was woken by nobody.
-            state.idle.retain(|thread| thread.id() != me.id());
+            self.leave_idle(&mut state);
             if let Some(operation) = state.pop() {
-                return Some(operation);
+                return Some(Arrival::Operation(operation));
             }
             if state.closed {
                 return None;
             }
-            state.idle.push(me.clone());
+            if std::mem::take(&mut state.expected) {
+                return Some(Arrival::Soon);
+            }
+            state.idle.push(thread::current());
             drop(state);
             // Returns at once if it was woken since.
             thread::park();
         }
+    }
+
+    /// An operation, if one comes in time.
+    pub fn take_within(&self, time: Duration) -> Option<Box<dyn Operation>> {
+        let deadline = Instant::now() + time;
+        loop {
+            let mut state = self.lock();
+            self.leave_idle(&mut state);
+            let left = deadline.saturating_duration_since(Instant::now());
+            let found = state.pop();
+            if found.is_some() || state.closed || left.is_zero() {
+                return found;
+            }
+            state.idle.push(thread::current());
+            drop(state);
+            thread::park_timeout(left);
+        }
+    }
+
+    /// A thread that was woken by nobody is still among the idle ones.
+    fn leave_idle(&self, state: &mut InboxState) {
+        let me = thread::current().id();
+        state.idle.retain(|thread| thread.id() != me);
     }
 
     /// As [`Inbox::take`], and looks around for a moment before it waits: who was just answered

@@ -16,11 +16,15 @@ impl Wakes {
         topics.entry(topic).or_insert_with(|| watch::channel(0).0).subscribe()
     }
 
-    pub fn ring(&self, topics: &[i64]) {
+    /// True if somebody waited for one of them.
+    pub fn ring(&self, topics: &[i64]) -> bool {
         let known = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard = false;
         for sender in topics.iter().filter_map(|t| known.get(t)) {
             sender.send_modify(|count| *count += 1);
+            heard |= sender.receiver_count() > 0;
         }
+        heard
     }
 
     /// For news that does not say what it is about.

@@ -46,6 +46,7 @@ const SENT_BYTES_MAX: usize = 1 << 20;
 
 const CLOCK: Statement = statement!("sql/clock");
 const MARK: Statement = statement!("sql/mark_commit");
+const NOTIFY: Statement = statement!("sql/notify");
 
 /// The server's clock in microseconds.
 const NOW: &str = "cast(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)";
@@ -100,6 +101,7 @@ pub(crate) struct PostgresConnection {
     /// The server's clock when it was last read, and when that was by ours.
     clock: Option<(Micros, Instant)>,
     reckoning: Option<Reckoning>,
+    begun_ahead: bool,
     shown: String,
     step: Option<Step>,
 }
@@ -118,6 +120,7 @@ impl PostgresConnection {
                     ahead: Vec::new(),
                     clock: None,
                     reckoning: None,
+                    begun_ahead: false,
                     shown: server.shown().to_string(),
                     step: None,
                 };
@@ -180,8 +183,16 @@ impl PostgresConnection {
         self.reckoning = None;
         self.asked_ahead.clear();
         self.ahead.clear();
-        let texts = if read_only { &BEGIN_READING[..] } else { &["BEGIN"] };
-        texts.iter().try_for_each(|text| self.send_raw(text))?;
+        match (std::mem::take(&mut self.begun_ahead), read_only) {
+            (true, false) => {}
+            (false, false) => self.send_raw("BEGIN")?,
+            (ahead, true) => {
+                if ahead {
+                    self.send_raw("ROLLBACK")?;
+                }
+                BEGIN_READING.iter().try_for_each(|text| self.send_raw(text))?;
+            }
+        }
         // Whoever looks at the order of steps waits for every one of them.
         match self.reckoned().filter(|_| read_only || !self.is_stepped()) {
             Some(now) => {
@@ -189,6 +200,22 @@ impl PostgresConnection {
                 Ok(now)
             }
             None => self.ask_clock(),
+        }
+    }
+
+    /// Begins a transaction before it is known what is to be done in it, so that the server is awake
+    /// when it is. Nothing is looked at or locked until then.
+    pub fn begin_ahead(&mut self) {
+        if self.send_raw("BEGIN").is_ok() {
+            self.begun_ahead = true;
+            self.pipeline.begin_saying();
+        }
+    }
+
+    /// Ends a transaction for which there was nothing to do.
+    pub fn end_ahead(&mut self) {
+        if std::mem::take(&mut self.begun_ahead) && self.send_raw("ROLLBACK").is_ok() {
+            self.pipeline.flush();
         }
     }
 
@@ -230,8 +257,8 @@ impl PostgresConnection {
     ///
     /// The mark is refused if the server's clock was not where the transaction took it to be.
     ///
-    /// `news` is a NOTIFY that the server sees to right after the COMMIT, while its answer is on the
-    /// way: a transaction of its own, for those that notify wait for each other until they are on disk.
+    /// `news` is for others. The server sees to it right after the COMMIT, before that is answered: a
+    /// transaction of its own, for those that notify wait for each other until they are on disk.
     pub fn commit(
         &mut self,
         mark: Mark,
@@ -242,14 +269,14 @@ impl PostgresConnection {
         self.pause_before("commit");
         // One round trip for both, and for what was sent before. If something failed, the server
         // takes the COMMIT for a ROLLBACK, and the error is that of what was sent.
-        let (step, told) = (self.step.take(), news.is_some());
+        let (step, news_told) = (self.step.take(), news.is_some());
         let [earliest, latest] = self.reckoning.take().map_or([None; 2], |r| r.bounds().map(Some));
         let done = self
             .send(&MARK, &[&mark.id, &mark.number, &earliest, &latest])
             .and_then(|()| self.commit_and_tell(news.as_deref()));
         self.step = step;
         match done {
-            Ok(()) => Attempt::Committed { wakes, told },
+            Ok(told) => Attempt::Committed { wakes, told: told && news_told },
             // If nothing had been written there is no mark, and it runs again.
             Err(Error::Unavailable(..)) => Attempt::Unknown(mark, wakes),
             Err(error) => {
@@ -263,10 +290,17 @@ impl PostgresConnection {
         }
     }
 
-    fn commit_and_tell(&mut self, news: Option<&str>) -> Result<()> {
-        self.send_raw("COMMIT")?;
-        match self.pipeline.settle_and_tell(news) {
-            Ok(_) => Ok(()),
+    /// Commits, and then tells others the news; false if they could not be told.
+    fn commit_and_tell(&mut self, news: Option<&str>) -> Result<bool> {
+        let news = news.map(|news| Ok((self.prepared(&NOTIFY)?, news))).transpose()?;
+        self.pipeline.send_text("COMMIT", true).map_err(|wrong| self.explain(wrong))?;
+        if let Some((prepared, news)) = &news {
+            self.say(&NOTIFY, prepared, &[news], false)?;
+        }
+        match self.pipeline.settle() {
+            Ok(_) => Ok(true),
+            // The COMMIT was answered: only what came behind it went wrong.
+            Err(wrong) if !wrong.before.is_empty() => Ok(false),
             // The machine slept, or somebody set a clock. The next transaction asks for it.
             Err(wrong) if wrong.is_null_in(MARK.name) => {
                 self.clock = None;
@@ -275,6 +309,11 @@ impl PostgresConnection {
             }
             Err(wrong) => Err(self.explain(wrong)),
         }
+    }
+
+    /// Tells others the news, in a transaction of its own.
+    pub fn notify(&mut self, news: &str) -> Result<()> {
+        self.execute(&NOTIFY, &[&news]).map(drop)
     }
 
     /// True if the transaction that left this mark was committed. Waits for one that is still
@@ -307,7 +346,7 @@ impl PostgresConnection {
 
     /// As `raw`, for one command whose success shows in what is asked after it.
     pub fn send_raw(&mut self, sql: &'static str) -> Result<()> {
-        self.pipeline.send_text(sql).map_err(|wrong| self.explain(wrong))
+        self.pipeline.send_text(sql, false).map_err(|wrong| self.explain(wrong))
     }
 
     /// The next notification, if one comes in time.
@@ -409,7 +448,7 @@ impl PostgresConnection {
         Ok(Answered { prepared, answer })
     }
 
-    fn explain(&self, Wrong { statement, trouble }: Wrong) -> Error {
+    fn explain(&self, Wrong { statement, trouble, .. }: Wrong) -> Error {
         let place = if statement.is_empty() { self.shown.as_str() } else { statement };
         let error = match trouble {
             Trouble::Refused { code, text } => Error::from_postgres(&self.shown, &code, &text),

@@ -15,7 +15,7 @@ pub(crate) use connection::PostgresConnection;
 use crate::address::Server;
 use crate::error::{Error, Result};
 use crate::migrate;
-use crate::operation::{Inbox, Lane, Operation, panic_text};
+use crate::operation::{Arrival, Inbox, Lane, Operation, panic_text};
 use crate::tx::{Failure, Inner, Tx};
 use crate::wakes::Wakes;
 use crate::{Migration, Options};
@@ -31,6 +31,8 @@ const MARKS_KEPT: i64 = 86_400_000_000;
 /// A closure that finds a row of the same key so often does not collide with others: the next time
 /// the error is its own.
 const DUPLICATES_MAX: usize = 8;
+/// How long a transaction that was begun ahead waits for its closure.
+const EXPECTED_WITHIN: Duration = Duration::from_millis(2);
 const NAP_SHORTEST: Duration = Duration::from_millis(20);
 const NAP_LONGEST: Duration = Duration::from_secs(1);
 
@@ -67,8 +69,11 @@ impl PostgresEngine {
             let inbox = inbox.clone();
             let thread =
                 std::thread::Builder::new().name("db-postgres".to_string()).spawn(move || {
-                    while let Some(operation) = inbox.take() {
-                        worker.serve(operation);
+                    while let Some(arrival) = inbox.wait() {
+                        match arrival {
+                            Arrival::Operation(operation) => worker.serve(operation),
+                            Arrival::Soon => worker.get_ready(&inbox),
+                        }
                     }
                 });
             threads.push(thread.map_err(|e| {
@@ -84,7 +89,7 @@ impl PostgresEngine {
 
     /// Hears of what other processes do.
     pub fn listen(&self, wakes: &Arc<Wakes>) {
-        self.news.listen(wakes);
+        self.news.listen(wakes, &self.inbox, self.threads.len());
     }
 }
 
@@ -193,6 +198,17 @@ impl Worker {
             // Jitter keeps colliding processes from colliding again in step.
             std::thread::sleep(nap.mul_f64(rand::random_range(0.2..1.0)));
             nap = (nap * 2).min(NAP_LONGEST);
+        }
+    }
+
+    /// Begins a transaction for a closure that is about to come.
+    fn get_ready(&mut self, inbox: &Inbox) {
+        let alive = |connection: &&mut PostgresConnection| !connection.is_closed();
+        let Some(connection) = self.connection.as_mut().filter(alive) else { return };
+        connection.begin_ahead();
+        match inbox.take_within(EXPECTED_WITHIN) {
+            Some(operation) => self.serve(operation),
+            None => connection.end_ahead(),
         }
     }
 

@@ -1,10 +1,12 @@
 //! Wake-ups between processes by LISTEN and NOTIFY, outside of working transactions: NOTIFY inside
 //! one would make all commits queue behind one lock. News after a lull goes right behind its COMMIT,
 //! on the same connection; what comes close behind other news is gathered and sent on a connection
-//! for it, so that whoever adds a thousand jobs one by one does not notify a thousand times.
+//! for it, so that whoever adds a thousand jobs one by one does not notify a thousand times. Whoever
+//! hears of something is about to ask for it, so a connection is made ready meanwhile.
 
 use crate::address::Server;
 use crate::error::{Error, Result};
+use crate::operation::Inbox;
 use crate::postgres::PostgresConnection;
 use crate::wakes::Wakes;
 use std::collections::BTreeSet;
@@ -48,24 +50,29 @@ impl News {
 
     /// Listens from now on. A process in which nobody waits for news, such as one that only adds a
     /// job, has no connection for it and is not woken by every other process's.
-    pub fn listen(&self, wakes: &Arc<Wakes>) {
+    pub fn listen(&self, wakes: &Arc<Wakes>, inbox: &Arc<Inbox>, threads: usize) {
         self.listening.call_once(|| {
-            let (server, tag, wakes) =
-                (self.server.clone(), self.tag.clone(), Arc::downgrade(wakes));
-            if let Err(error) = spawn("db-listen", move || listen_loop(&server, &wakes, &tag)) {
+            let listener = Listener {
+                server: self.server.clone(),
+                tag: self.tag.clone(),
+                wakes: Arc::downgrade(wakes),
+                inbox: inbox.clone(),
+                threads,
+            };
+            if let Err(error) = spawn("db-listen", move || listener.run()) {
                 tracing::warn!(%error, "other processes' news is not heard; work is found by polling");
             }
         });
     }
 
-    /// The statement that tells others of the topics, if it should go with the transaction itself.
+    /// What tells others of the topics, if it should go with the transaction itself.
     pub fn at_once(&self, topics: &[i64]) -> Option<String> {
         if topics.is_empty() {
             return None;
         }
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let lull = last.replace(Instant::now()).is_none_or(|last| last.elapsed() > LULL);
-        lull.then(|| notify(&self.tag, topics.iter()))
+        lull.then(|| payload(&self.tag, topics.iter()))
     }
 
     /// Hands topics over; those that come close together are sent together.
@@ -109,7 +116,7 @@ fn send_loop(server: &Server, outbox: &(Mutex<Outbox>, Condvar), tag: &str) {
             connection = PostgresConnection::open(server).ok();
         }
         if let Some(sender) = connection.as_mut()
-            && let Err(error) = sender.raw(&notify(tag, topics.iter()))
+            && let Err(error) = sender.notify(&payload(tag, topics.iter()))
         {
             tracing::debug!(%error, "a wake-up was not sent; others find the work by polling");
             connection = None;
@@ -117,42 +124,57 @@ fn send_loop(server: &Server, outbox: &(Mutex<Outbox>, Condvar), tag: &str) {
     }
 }
 
-/// Both statements are one transaction. Nothing is lost with a notification, so it need not wait
-/// for the disk.
-fn notify<'t>(tag: &str, topics: impl ExactSizeIterator<Item = &'t i64>) -> String {
+/// Which process it is that tells, and what is new.
+fn payload<'t>(tag: &str, topics: impl ExactSizeIterator<Item = &'t i64>) -> String {
     let list = match topics.len() {
         0..=TOPICS_MAX => topics.map(i64::to_string).collect::<Vec<_>>().join(","),
         _ => "all".to_string(),
     };
-    format!("SET LOCAL synchronous_commit = off; NOTIFY {CHANNEL}, '{tag}:{list}'")
+    format!("{tag}:{list}")
 }
 
-fn listen_loop(server: &Server, wakes: &Weak<Wakes>, tag: &str) {
-    while wakes.strong_count() > 0 {
-        if let Ok(mut connection) = PostgresConnection::open(server)
-            && connection.raw(&format!("LISTEN {CHANNEL}")).is_ok()
-        {
-            // What was said while nobody listened is not known.
-            if let Some(wakes) = wakes.upgrade() {
-                wakes.ring_all();
-            }
-            listen(&mut connection, wakes, tag);
-        }
-        std::thread::sleep(Duration::from_secs(1));
-    }
+struct Listener {
+    server: Server,
+    tag: String,
+    /// Gone once the database is closed.
+    wakes: Weak<Wakes>,
+    inbox: Arc<Inbox>,
+    /// How many take from it.
+    threads: usize,
 }
 
-/// Passes notifications on until the connection breaks or the database is closed.
-fn listen(connection: &mut PostgresConnection, wakes: &Weak<Wakes>, tag: &str) {
-    while !connection.is_closed() && wakes.strong_count() > 0 {
-        while let Some(notification) = connection.notification(Duration::from_secs(1)) {
-            let Some(wakes) = wakes.upgrade() else { return };
-            match notification.split_once(':') {
-                Some((sender, _)) if sender == tag => {}
-                Some((_, list)) if list != "all" => {
-                    wakes.ring(&list.split(',').filter_map(|t| t.parse().ok()).collect::<Vec<_>>());
+impl Listener {
+    fn run(&self) {
+        while self.wakes.strong_count() > 0 {
+            if let Ok(mut connection) = PostgresConnection::open(&self.server)
+                && connection.raw(&format!("LISTEN {CHANNEL}")).is_ok()
+            {
+                // What was said while nobody listened is not known.
+                if let Some(wakes) = self.wakes.upgrade() {
+                    wakes.ring_all();
                 }
-                _ => wakes.ring_all(),
+                self.listen(&mut connection);
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    /// Passes notifications on until the connection breaks or the database is closed.
+    fn listen(&self, connection: &mut PostgresConnection) {
+        while !connection.is_closed() && self.wakes.strong_count() > 0 {
+            while let Some(notification) = connection.notification(Duration::from_secs(1)) {
+                let Some(wakes) = self.wakes.upgrade() else { return };
+                match notification.split_once(':') {
+                    Some((sender, _)) if sender == self.tag => {}
+                    Some((_, list)) if list != "all" => {
+                        let topics: Vec<i64> =
+                            list.split(',').filter_map(|topic| topic.parse().ok()).collect();
+                        if wakes.ring(&topics) {
+                            self.inbox.expect(self.threads);
+                        }
+                    }
+                    _ => wakes.ring_all(),
+                }
             }
         }
     }

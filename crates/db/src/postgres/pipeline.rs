@@ -39,6 +39,8 @@ pub(super) struct Answer {
 pub(super) struct Wrong {
     pub statement: &'static str,
     pub trouble: Trouble,
+    /// The answers that were wanted and came before.
+    pub before: Vec<Answer>,
 }
 
 pub(super) enum Trouble {
@@ -53,6 +55,10 @@ pub(super) enum Trouble {
 }
 
 impl Wrong {
+    fn with(statement: &'static str, trouble: Trouble) -> Wrong {
+        Wrong { statement, trouble, before: Vec::new() }
+    }
+
     /// True if a statement was refused for the lack of a value.
     pub fn is_null_in(&self, statement: &'static str) -> bool {
         let null = matches!(&self.trouble, Trouble::Refused { code, .. } if code == "23502");
@@ -64,8 +70,6 @@ impl Wrong {
 #[derive(Default)]
 struct Round {
     steps: VecDeque<Step>,
-    /// Nobody minds its errors.
-    quiet: bool,
 }
 
 struct Step {
@@ -146,13 +150,13 @@ impl Pipeline {
                 BindError::Conversion(error) => error,
                 BindError::Serialization(error) => error.into(),
             };
-            return Err(Wrong { statement, trouble: Trouble::Unfit(error.to_string()) });
+            return Err(Wrong::with(statement, Trouble::Unfit(error.to_string())));
         }
         self.execute(statement, wanted)
     }
 
     /// As [`Self::send`], for one command without parameters: `BEGIN` and the like.
-    pub fn send_text(&mut self, text: &'static str) -> Result<(), Wrong> {
+    pub fn send_text(&mut self, text: &'static str, wanted: bool) -> Result<(), Wrong> {
         let out = &mut self.wire.out;
         let said = frontend::parse("", text, [], out).and_then(|()| {
             let nothing = |(), _: &mut _| Ok(ProtocolNull::Yes);
@@ -161,13 +165,13 @@ impl Pipeline {
                 _ => Ok(()),
             }
         });
-        said.map_err(|e| Wrong { statement: text, trouble: Trouble::Broken(e) })?;
-        self.execute(text, false)
+        said.map_err(|e| Wrong::with(text, Trouble::Broken(e)))?;
+        self.execute(text, wanted)
     }
 
     fn execute(&mut self, statement: &'static str, wanted: bool) -> Result<(), Wrong> {
         let said = frontend::execute("", 0, &mut self.wire.out);
-        said.map_err(|e| Wrong { statement, trouble: Trouble::Broken(e) })?;
+        said.map_err(|e| Wrong::with(statement, Trouble::Broken(e)))?;
         self.next.add(statement, Kind::Execution, wanted);
         Ok(())
     }
@@ -183,7 +187,7 @@ impl Pipeline {
         let (name, out) = (format!("s{}", self.names), &mut self.wire.out);
         frontend::parse(&name, text, [], out)
             .and_then(|()| frontend::describe(b'S', &name, out))
-            .map_err(|e| Wrong { statement, trouble: Trouble::Broken(e) })?;
+            .map_err(|e| Wrong::with(statement, Trouble::Broken(e)))?;
         self.next.add(statement, Kind::Description, true);
         let mut answers = self.settle()?;
         let Answer { params, columns, .. } = answers.pop().unwrap_or_default();
@@ -199,63 +203,50 @@ impl Pipeline {
         }
     }
 
-    /// Adds text of any number of commands without parameters, which is a round of its own.
-    fn add_script(&mut self, text: &str, quiet: bool) -> Result<(), Wrong> {
+    /// Runs text of any number of commands without parameters, which is a round of its own; what the
+    /// last of them that returns rows returned.
+    pub fn script(&mut self, text: &str) -> Result<Answer, Wrong> {
         self.end_round();
         frontend::query(text, &mut self.wire.out)
-            .map_err(|e| Wrong { statement: "", trouble: Trouble::Unfit(e.to_string()) })?;
-        let mut round = Round { quiet, ..Round::default() };
-        round.add("", Kind::Script, !quiet);
+            .map_err(|e| Wrong::with("", Trouble::Unfit(e.to_string())))?;
+        let mut round = Round::default();
+        round.add("", Kind::Script, true);
         self.rounds.push_back(round);
-        Ok(())
-    }
-
-    /// Runs such text; what its last command that returns rows returned.
-    pub fn script(&mut self, text: &str) -> Result<Answer, Wrong> {
-        self.add_script(text, false)?;
         Ok(self.settle()?.pop().unwrap_or_default())
-    }
-
-    /// Says what was gathered, and `behind` it a script that nobody waits for.
-    pub fn settle_and_tell(&mut self, behind: Option<&str>) -> Result<Vec<Answer>, Wrong> {
-        self.end_round();
-        let waited_for = self.rounds.len();
-        if let Some(script) = behind {
-            self.add_script(script, true)?;
-        }
-        self.hear(waited_for)
     }
 
     /// Says what was gathered and waits for the answers to it and to all that was said before. Those
     /// that are wanted come back in their order. The first error counts: in a transaction everything
     /// after it fails because of it.
     pub fn settle(&mut self) -> Result<Vec<Answer>, Wrong> {
-        self.settle_and_tell(None)
-    }
-
-    /// Says what was gathered without waiting for answers.
-    pub fn flush(&mut self) {
         self.end_round();
-        // A broken connection is noticed by whoever asks next.
-        let _ = self.wire.flush();
-    }
-
-    /// Says what was gathered, and reads the answers to the first `count` rounds.
-    fn hear(&mut self, count: usize) -> Result<Vec<Answer>, Wrong> {
         let (mut answers, mut wrong) = (Vec::new(), None);
-        let heard = self
-            .wire
-            .flush()
-            .and_then(|()| (0..count).try_for_each(|_| self.hear_round(&mut answers, &mut wrong)));
+        let mut heard = self.wire.flush();
+        while heard.is_ok() && !self.rounds.is_empty() {
+            heard = self.hear_round(&mut answers, &mut wrong);
+        }
         if heard.is_err() {
             self.rounds.clear();
         }
-        match (wrong, heard) {
+        let wrong = match (wrong, heard) {
+            (None, Ok(())) => return Ok(answers),
             // Also what the server said before it went away.
-            (Some(wrong), _) => Err(wrong),
-            (None, Err(e)) => Err(Wrong { statement: "", trouble: Trouble::Broken(e) }),
-            (None, Ok(())) => Ok(answers),
-        }
+            (Some(wrong), _) => wrong,
+            (None, Err(e)) => Wrong::with("", Trouble::Broken(e)),
+        };
+        Err(Wrong { before: answers, ..wrong })
+    }
+
+    /// Says what was gathered as a round, without waiting for answers.
+    pub fn flush(&mut self) {
+        self.end_round();
+        self.begin_saying();
+    }
+
+    /// Says what was gathered, to which more is to come: the server does it meanwhile.
+    pub fn begin_saying(&mut self) {
+        // A broken connection is noticed by whoever asks next.
+        let _ = self.wire.flush();
     }
 
     /// Reads the answers to the oldest round.
@@ -269,8 +260,8 @@ impl Pipeline {
             let Some(round) = self.rounds.front_mut() else { return Ok(()) };
             match message {
                 Message::ReadyForQuery(_) => {
-                    // A script's end.
-                    let rest = round.steps.drain(..).filter(|step| step.wanted);
+                    // A script's end; or that of a round whose steps were passed over.
+                    let rest = round.steps.drain(..).filter(|step| step.wanted && wrong.is_none());
                     answers.extend(rest.map(|step| step.answer));
                     self.rounds.pop_front();
                     return Ok(());
@@ -282,15 +273,13 @@ impl Pipeline {
                     let trouble = refusal(body.fields())?;
                     // Without a step it is the server's last word to this connection.
                     let statement = round.steps.front().map_or("", |step| step.statement);
-                    match round.quiet {
-                        true => tracing::debug!("a wake-up was not sent"),
-                        false => _ = wrong.get_or_insert(Wrong { statement, trouble }),
-                    }
+                    wrong.get_or_insert(Wrong::with(statement, trouble));
                 }
                 message => {
                     if round.take(message)?
                         && let Some(step) = round.steps.pop_front()
                         && step.wanted
+                        && wrong.is_none()
                     {
                         answers.push(step.answer);
                     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Read at once.
 const READ_BYTES: usize = 32 * 1024;
-/// What is to be read is not kept in larger buffers than this for longer than it takes.
+/// Buffers are not kept any larger than this for longer than it takes.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
 
 pub(super) struct Wire {
@@ -45,6 +45,9 @@ impl Wire {
     pub fn flush(&mut self) -> io::Result<()> {
         let said = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
         self.out.clear();
+        if self.out.capacity() > BUFFER_BYTES_MAX {
+            self.out = BytesMut::new();
+        }
         self.is_closed |= said.is_err();
         said
     }

@@ -93,7 +93,12 @@ fn insert(
         check(pipeline, job)?;
     }
     let (mut drafts, places) = draft_all(now, pipeline, jobs);
-    let merged = line_up(tx, now, pipeline, &mut drafts)?;
+    let at_once = add_at_once(tx, now, pipeline, who, &mut drafts)?;
+    let recorded = at_once.is_some();
+    let merged = match at_once {
+        Some(merged) => merged,
+        None => line_up(tx, now, pipeline, &mut drafts)?,
+    };
     let answers = places
         .into_iter()
         .map(|Place { draft, coalesced }| match merged.get(&drafts[draft].id) {
@@ -102,7 +107,9 @@ fn insert(
         })
         .collect();
     let new: Vec<&Draft<'_>> = drafts.iter().filter(|d| !merged.contains_key(&d.id)).collect();
-    insert_jobs(tx, now, pipeline, who, &new)?;
+    if !recorded {
+        insert_jobs(tx, now, pipeline, who, &new)?;
+    }
     renew_payloads(tx, &drafts, &merged)?;
 
     let (mut journal, mut counts) = (Journal::default(), Counts::default());
@@ -304,13 +311,6 @@ fn line_up(
     pipeline: &Pipeline,
     drafts: &mut [Draft<'_>],
 ) -> Result<HashMap<i64, i64>> {
-    if let [only] = drafts
-        && pipeline.coalesces
-        && tx.engine() == Engine::Postgres
-        && let Some(merged) = line_up_at_once(tx, now, pipeline, only)?
-    {
-        return Ok(merged);
-    }
     let Entered { ids, holds, ahead } = enter(tx, pipeline, drafts)?;
     drafts.iter_mut().zip(ids).for_each(|(draft, id)| draft.id = id);
     if holds {
@@ -320,15 +320,21 @@ fn line_up(
     insert_waiting(tx, now, pipeline, drafts)
 }
 
-/// The same for one job in one round trip; None, and nothing is done, if that takes a closer look:
-/// there are holds, or the queue is gone.
-fn line_up_at_once(
+/// Adds one job in one round trip; those that met a waiting job of their key are returned with its id,
+/// as by [`line_up`]. None, and nothing is done, if that takes a closer look: there are holds, or the
+/// queue is gone.
+fn add_at_once(
     tx: &mut Tx<'_>,
     now: Micros,
     pipeline: &Pipeline,
-    draft: &mut Draft<'_>,
+    who: &str,
+    drafts: &mut [Draft<'_>],
 ) -> Result<Option<HashMap<i64, i64>>> {
     const AT_ONCE: Statement = statement!("sql/add_at_once", per engine);
+    let [draft] = drafts else { return Ok(None) };
+    if !pipeline.coalesces || tx.engine() == Engine::Sqlite {
+        return Ok(None);
+    }
     tx.send(&ENTER, &db::params![pipeline.id])?;
     let params = db::params![
         now,
@@ -343,7 +349,10 @@ fn line_up_at_once(
         &draft.job.collection,
         &draft.targets,
         &draft.job.workspace,
-        &draft.needs
+        &draft.needs,
+        &draft.job.subject,
+        draft.payload,
+        who
     ];
     let Some((id, fresh)) = tx.first::<(i64, i64)>(&AT_ONCE, &params)? else { return Ok(None) };
     draft.id = fresh;
