@@ -70,7 +70,10 @@ impl Answered {
         for row in &self.answer.rows {
             let wrong = |e: std::io::Error| Error::Other("a row".to_string(), e.to_string());
             ranges.clear();
-            row.ranges().for_each(|range| Ok(ranges.push(range))).map_err(wrong)?;
+            let mut found = row.ranges();
+            while let Some(range) = found.next().map_err(wrong)? {
+                ranges.push(range);
+            }
             let columns = &self.prepared.columns;
             keep(&Row::Postgres(PostgresRow { columns, ranges: &ranges, bytes: row.buffer() }))?;
         }
