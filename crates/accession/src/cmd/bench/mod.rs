@@ -7,6 +7,7 @@ mod ingest;
 mod load;
 mod manifest;
 mod ocfl;
+mod pickup;
 mod queue;
 mod timing;
 

@@ -1,7 +1,9 @@
 //! `accession bench queue`: adds (one by one, several at once, bulk), drain and pick-up latency
-//! for both history settings, and claims in large queues, beside the machine's fsync rate.
+//! across processes for both history settings, and claims in large queues, beside what the machine's
+//! disk does: as fast as it can, and after a pause.
 
 use super::load::{Load, Tally, peak_kib};
+use super::pickup;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -9,7 +11,6 @@ use db::{Address, Options};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -53,6 +54,8 @@ struct Round {
     add_par_per_s: f64,
     add_bulk_per_s: f64,
     drain_per_s: f64,
+    idle_fsync_p50_ms: f64,
+    idle_fsync_p99_ms: f64,
     pickup_p50_ms: f64,
     pickup_p99_ms: f64,
 }
@@ -65,7 +68,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     for full in [false, true] {
         let mut rounds = Vec::new();
         for rep in 0..args.reps.max(1) {
-            let path = scratch.path().join(format!("{full}-{rep}.db"));
+            let path = scratch.path().join(format!("{full}-{rep}"));
             rounds.push(runtime.block_on(round(&args, global, &path, scratch.path(), full))?);
         }
         medians.push(median(&rounds));
@@ -79,7 +82,6 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         let mut rates = Vec::new();
         for rep in 0..args.reps.max(1) {
             let path = scratch.path().join(format!("{processes}-processes-{rep}"));
-            std::fs::create_dir(&path)?;
             rates.push(runtime.block_on(drain_by(processes, &args, global, &path))?);
         }
         rates.sort_by(f64::total_cmp);
@@ -102,8 +104,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
             format!("{:.1} ×", m.add_par_per_s / m.fsync_per_s),
             n(m.add_bulk_per_s),
             n(m.drain_per_s),
-            format!("{:.2}", m.pickup_p50_ms),
-            format!("{:.2}", m.pickup_p99_ms),
+            format!("{:.2} / {:.2}", m.pickup_p50_ms, m.pickup_p99_ms),
+            format!("{:.2} / {:.2}", m.idle_fsync_p50_ms, m.idle_fsync_p99_ms),
         ]
     });
     output::table(
@@ -115,8 +117,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
             "par:fsync",
             "bulk/s",
             "drain/s",
-            "p50 ms",
-            "p99 ms",
+            "pick-up p50 / p99 ms",
+            "idle fsync",
         ],
         rows,
     )?;
@@ -143,10 +145,8 @@ async fn round(
     scratch: &Path,
     full: bool,
 ) -> Result<Round, Failure> {
-    let address = match &global.database {
-        Some(url) => Address::parse(url)?,
-        None => Address::sqlite(path),
-    };
+    let place = |name: &str| place(global, &path.join(name));
+    let (address, _) = place("drain")?;
     let before = fsync_rate(scratch)?;
     let load = Load::open(&address, &Options::default(), args.concurrency)?.with_full_history(full);
     load.reset().await?;
@@ -173,19 +173,9 @@ async fn round(
     let drain_per_s = rate(jobs, began);
     worker.stop().await?;
 
-    let idle = Tally::new(200);
-    let worker = load.start_worker(idle.clone()).await?;
-    let (adder, pipeline) = (load.adder(), Arc::new(load.pipeline().await?));
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    for i in 0..200 {
-        load.add_one(&adder, &pipeline, i).await?;
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    while idle.missing() > 0 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    worker.stop().await?;
-    let [p50, p99] = idle.latencies_ms([0.5, 0.99]).map(|v| f64::from(v.unwrap_or(0.0)));
+    let idle_fsync = pickup::idle_fsync(scratch)?;
+    let (address, shown) = place("pick-up")?;
+    let pickup = pickup::measure(&address, &shown, args.concurrency, full).await?;
     let after = fsync_rate(scratch)?;
     Ok(Round {
         history: if full { "full" } else { "outcomes" },
@@ -194,9 +184,21 @@ async fn round(
         add_par_per_s,
         add_bulk_per_s,
         drain_per_s,
-        pickup_p50_ms: p50,
-        pickup_p99_ms: p99,
+        idle_fsync_p50_ms: idle_fsync.p50_ms,
+        idle_fsync_p99_ms: idle_fsync.p99_ms,
+        pickup_p50_ms: pickup.p50_ms,
+        pickup_p99_ms: pickup.p99_ms,
     })
+}
+
+/// The database that is measured, and how other processes are told of it: an SQLite file in a
+/// directory of its own, unless it is PostgreSQL's.
+fn place(global: &Global, dir: &Path) -> Result<(Address, String), Failure> {
+    if let Some(url) = &global.database {
+        return Ok((Address::parse(url)?, url.clone()));
+    }
+    std::fs::create_dir_all(dir)?;
+    Ok((Address::sqlite(dir.join("queue.db")), dir.display().to_string()))
 }
 
 /// How fast several processes drain one queue together.
@@ -212,10 +214,7 @@ async fn drain_by(
     global: &Global,
     path: &Path,
 ) -> Result<f64, Failure> {
-    let (address, shown) = match &global.database {
-        Some(url) => (Address::parse(url)?, url.clone()),
-        None => (Address::sqlite(path.join("queue.db")), path.display().to_string()),
-    };
+    let (address, shown) = place(global, path)?;
     let load = Load::open(&address, &Options::default(), args.concurrency)?;
     load.reset().await?;
     load.setup().await?;
@@ -271,6 +270,8 @@ fn median(rounds: &[Round]) -> Round {
         add_par_per_s: middle(|r| r.add_par_per_s),
         add_bulk_per_s: middle(|r| r.add_bulk_per_s),
         drain_per_s: middle(|r| r.drain_per_s),
+        idle_fsync_p50_ms: middle(|r| r.idle_fsync_p50_ms),
+        idle_fsync_p99_ms: middle(|r| r.idle_fsync_p99_ms),
         pickup_p50_ms: middle(|r| r.pickup_p50_ms),
         pickup_p99_ms: middle(|r| r.pickup_p99_ms),
     }
