@@ -18,6 +18,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode};
 use tokio_postgres::tls::{ChannelBinding, NoTls, TlsConnect, TlsStream};
 
+/// Of a server that took the connection and left it at that.
+const SILENT: &str = "it does not answer";
+
 /// One of the servers that an address names.
 pub(super) struct Place {
     host: Host,
@@ -96,7 +99,7 @@ pub(super) fn connect(server: &Server, place: &Place) -> Result<Stream> {
                 error => error,
             });
         }
-        None => return Err(unavailable("it does not answer".to_string())),
+        None => return Err(unavailable(SILENT.to_string())),
     }
     let stream = lent.take().map_err(broken)?;
     stream.socket().set_patience(None).map_err(broken)?;
@@ -196,7 +199,10 @@ impl Encrypting {
             ClientConnection::new(self.client, self.name).map_err(io::Error::other)?;
         let mut stream = lent.take()?;
         while session.is_handshaking() {
-            session.complete_io(&mut stream)?;
+            session.complete_io(&mut stream).map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, SILENT),
+                _ => error,
+            })?;
         }
         if let Stream::Plain(socket) = stream {
             *lent.lock() = Some(Stream::Tls(Box::new(StreamOwned::new(session, socket))));

@@ -151,6 +151,27 @@ fn a_server_that_stays_away_is_said_to_be() {
     assert_eq!(ids(&again), [1, 3]);
 }
 
+/// A server that takes connections and says nothing, or nothing after it agreed to encrypt them, is
+/// given up in time.
+#[test]
+fn a_server_that_says_nothing_is_given_up() {
+    for first in [&b""[..], b"S"] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            for mut client in listener.incoming().flatten() {
+                client.write_all(first).unwrap();
+                kept.push(client);
+            }
+        });
+        let url = format!("postgres://ann@127.0.0.1:{port}/x?sslmode=require&connect_timeout=1");
+        let refused = Db::open(&Address::parse(&url).unwrap(), &[], &Options::default()).err();
+        let Some(Error::Unavailable(_, why)) = refused else { panic!("{first:?}: {refused:?}") };
+        assert!(why.contains("does not answer"), "{why}");
+    }
+}
+
 /// What a proxy does with the next COMMIT it sees.
 const PASS: u8 = 0;
 /// Passes it on, waits for the server's answer, and cuts the connection instead of answering.

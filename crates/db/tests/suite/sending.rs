@@ -149,12 +149,19 @@ fn a_collision_at_the_commit_runs_the_closure_again() {
 #[test]
 fn a_server_is_reached_by_its_socket() {
     let Some(server) = PrivateServer::start() else { return };
-    let url = format!(
-        "postgres://postgres@/postgres?host={}&port={}",
-        server.sockets().display(),
-        server.port
-    );
-    let db = Db::open(&Address::parse(&url).unwrap(), &[LETTERS], &Options::default()).unwrap();
-    db.write_blocking(|tx| send(tx, 1)).unwrap();
-    assert_eq!(ids(&db), [1]);
+    let (sockets, port) = (server.sockets().display(), server.port);
+    // Also beside one that is not there; and it is never encrypted, as with libpq.
+    for (id, query) in [
+        format!("host={sockets}&port={port}"),
+        format!("host={sockets}&port={port}&sslmode=require"),
+        format!("host=127.0.0.1,{sockets}&port=1,{port}&sslmode=require"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let address = Address::parse(&format!("postgres://postgres@/postgres?{query}")).unwrap();
+        let db = Db::open(&address, &[LETTERS], &Options::default()).unwrap();
+        db.write_blocking(move |tx| send(tx, id as i64)).unwrap();
+        assert_eq!(ids(&db).len(), id + 1);
+    }
 }
