@@ -304,12 +304,6 @@ impl PostgresConnection {
             Ok(_) => Ok(true),
             // The COMMIT was answered: only what came behind it went wrong.
             Err(wrong) if !wrong.before.is_empty() => Ok(false),
-            // The machine slept, or somebody set a clock. The next transaction asks for it.
-            Err(wrong) if wrong.is_null_in(MARK.name) => {
-                self.clock = None;
-                let why = "the server's clock is not where it was reckoned";
-                Err(Error::Collision(why.to_string()))
-            }
             Err(wrong) => Err(self.explain(wrong)),
         }
     }
@@ -451,7 +445,14 @@ impl PostgresConnection {
         Ok(Answered { prepared, answer })
     }
 
-    fn explain(&self, Wrong { statement, trouble, .. }: Wrong) -> Error {
+    fn explain(&mut self, wrong: Wrong) -> Error {
+        if wrong.is_null_in(MARK.name) {
+            // The machine slept, or somebody set a clock. The next transaction asks for it.
+            self.clock = None;
+            let why = "the server's clock is not where it was reckoned";
+            return Error::Collision(why.to_string());
+        }
+        let Wrong { statement, trouble, .. } = wrong;
         let place = if statement.is_empty() { self.shown.as_str() } else { statement };
         let error = match trouble {
             Trouble::Refused { code, text } => Error::from_postgres(&self.shown, &code, &text),
