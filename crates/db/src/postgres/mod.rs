@@ -206,9 +206,12 @@ impl Worker {
         let alive = |connection: &&mut PostgresConnection| !connection.is_closed();
         let Some(connection) = self.connection.as_mut().filter(alive) else { return };
         connection.begin_ahead();
-        match inbox.take_within(EXPECTED_WITHIN) {
-            Some(operation) => self.serve(operation),
-            None => connection.end_ahead(),
+        if let Some(operation) = inbox.take_within(EXPECTED_WITHIN) {
+            self.serve(operation);
+        }
+        // Nothing came, or nobody waits for it any more.
+        if let Some(connection) = self.connection.as_mut() {
+            connection.end_ahead();
         }
     }
 
