@@ -1,0 +1,1 @@
+//! Servers that lie, crawl or never stop sending.

@@ -1,0 +1,1 @@
+//! Packages that expand without end, lead elsewhere, or change after their receipt.

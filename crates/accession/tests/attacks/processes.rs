@@ -1,0 +1,1 @@
+//! Workers, guards and databases that die or start at the wrong moment.

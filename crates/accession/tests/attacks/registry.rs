@@ -1,0 +1,1 @@
+//! Stores and records that were damaged or removed behind the registry.

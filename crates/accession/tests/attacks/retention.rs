@@ -1,0 +1,1 @@
+//! Jobs that are requeued after what they had read was discarded, and stale work data.
