@@ -28,6 +28,12 @@ pub struct Ingest {
     pub summary: Summary,
     pub began_at: Micros,
     pub recorded_at: Option<Micros>,
+    /// What the job had gathered was discarded, and nothing has been gathered since.
+    pub cleaned_at: Option<Micros>,
+    /// How often that happened.
+    pub discards: i64,
+    /// Files and bytes, as validating counted them.
+    pub validated: Option<(i64, i64)>,
 }
 
 /// A version that is written to a store and not sealed; see [`ocfl::Unsealed`].
@@ -84,6 +90,9 @@ impl FromRow for Ingest {
             summary: json(row.get(10)?)?,
             began_at: row.get(11)?,
             recorded_at: row.get(12)?,
+            cleaned_at: row.get(13)?,
+            discards: row.get(14)?,
+            validated: row.get::<Option<i64>>(15)?.zip(row.get(16)?),
         })
     }
 }
@@ -104,7 +113,7 @@ struct Known(Option<Ingest>, Option<String>);
 impl FromRow for Known {
     fn from_row(row: &Row<'_>) -> db::Result<Known> {
         let job: Option<i64> = row.get(0)?;
-        Ok(Known(job.map(|_| Ingest::from_row(row)).transpose()?, row.get(13)?))
+        Ok(Known(job.map(|_| Ingest::from_row(row)).transpose()?, row.get(17)?))
     }
 }
 
@@ -130,10 +139,48 @@ pub fn save(tx: &mut Tx<'_>, ingest: &Ingest) -> queue::Result<()> {
             &metadata,
             &stores,
             &summary,
-            ingest.began_at
+            ingest.began_at,
+            ingest.validated.map(|(files, _)| files),
+            ingest.validated.map(|(_, bytes)| bytes)
         ],
     )?;
     Ok(())
+}
+
+/// Takes up a job again whose data was discarded: from now on there is something to clean up.
+pub fn reopen(tx: &mut Tx<'_>, job: i64) -> queue::Result<Micros> {
+    const REOPEN: Statement = statement!("sql/reopen_ingest");
+    let now = tx.now();
+    tx.send(&REOPEN, &db::params![job, now])?;
+    Ok(now)
+}
+
+/// Refuses to go on with other files than validating has counted, or with none: a version never
+/// says less than what was deposited.
+pub fn check_complete(tx: &mut Tx<'_>, ingest: &Ingest) -> Result<()> {
+    let found = count_files(tx, ingest.job)?;
+    match ingest.validated {
+        Some(validated) if validated == found && found.0 > 0 => Ok(()),
+        validated => {
+            let (files, bytes) = validated.unwrap_or_default();
+            Err(Error::permanent(
+                "incomplete",
+                format!(
+                    "validating read {files} files of {bytes} bytes, and {} of {} bytes are known now; read the package again with `accession jobs requeue {} --to {}`",
+                    found.0,
+                    found.1,
+                    ingest.job,
+                    crate::stage::STAGES[0]
+                ),
+            ))
+        }
+    }
+}
+
+/// Files and bytes that are known of a job.
+pub fn count_files(tx: &mut Tx<'_>, job: i64) -> Result<(i64, i64)> {
+    const COUNT: Statement = statement!("sql/count_ingest_files");
+    Ok(tx.one(&COUNT, &db::params![job])?)
 }
 
 /// Has the file that an error is about written together with the outcome, for reports.

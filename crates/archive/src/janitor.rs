@@ -2,12 +2,15 @@
 //! invisible leftovers in stores after a retention time. Nothing of a depositor's is ever removed.
 
 use crate::error::{Error, Result};
-use crate::site::Site;
+use crate::package::unpack::unwritable;
+use crate::site::{Site, WorkSpace};
 use crate::stage::cleaning::{forget, remove_directory};
 use crate::stage::provisioning::give_back;
+use crate::stage::validating::blocking;
 use crate::stores::store_error;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::add;
+use queue::rules::people::{Actor, discard, find};
 use queue::runtime::{Context, Work};
 use queue::{Catalog, Claimed, NewJob, Outcome, Status};
 use std::collections::BTreeMap;
@@ -23,8 +26,6 @@ const DAY_MICROS: Micros = 86_400 * 1_000_000;
 /// A job that has ended or failed, and has not been cleaned up after.
 struct Left {
     job: i64,
-    /// Its identifier and lock, if it had one.
-    object: Option<(String, String)>,
     failed: bool,
     since: Micros,
     /// It still has work space reserved.
@@ -50,31 +51,30 @@ pub async fn once(site: &Arc<Site>) -> Result<u64> {
     loop {
         let (now, page) =
             site.db.read(move |tx| Ok::<_, Error>((tx.now(), page(tx, after)?))).await?;
-        let Some(last) = page.last().map(|left| left.job) else { return Ok(done) };
+        let Some(last) = page.last().map(|left| left.job) else { break };
         for left in page {
-            let job = left.job;
             let days = left.retention_days.map_or(site.settings.failed_retention_days, i64::from);
-            let retention = days * DAY_MICROS;
-            if left.failed && left.since + retention > now {
-                if left.reserved {
-                    site.db.write(move |tx| give_back(tx, job)).await?;
+            let kept = left.failed && left.since + days * DAY_MICROS > now;
+            match clean(site, &left, kept).await {
+                Ok(cleaned) => done += u64::from(cleaned),
+                Err(error) => {
+                    tracing::warn!(job = left.job, %error, "the janitor could not clean up after the job; it is tried again");
                 }
-                continue;
             }
-            clean(site, &left).await?;
-            done += 1;
         }
         after = last;
     }
+    remove_directories(site).await?;
+    Ok(done)
 }
 
 fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
     const UNCLEANED: Statement = statement!("sql/uncleaned_ingests");
-    let rows: Vec<(i64, Option<String>, Status, Option<Micros>, Option<String>, i64, String)> =
+    let rows: Vec<(i64, Status, Option<Micros>, i64, String)> =
         tx.query(&UNCLEANED, &db::params![after, 100])?;
     let mut retentions: BTreeMap<String, Option<u32>> = BTreeMap::new();
     let mut left = Vec::with_capacity(rows.len());
-    for (job, identifier, status, since, lock, reserved, collection) in rows {
+    for (job, status, since, reserved, collection) in rows {
         let retention_days = match retentions.get(&collection) {
             Some(known) => *known,
             None => {
@@ -86,7 +86,6 @@ fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
         };
         left.push(Left {
             job,
-            object: identifier.zip(lock),
             failed: status == Status::Failed,
             since: since.unwrap_or(0),
             reserved: reserved > 0,
@@ -96,28 +95,110 @@ fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
     Ok(left)
 }
 
-/// Removes what a job left in the work space, and has another job look after the stores.
-async fn clean(site: &Arc<Site>, left: &Left) -> Result<()> {
-    remove_directory(&site.settings.work_space.of(left.job))?;
-    let (job, object) = (left.job, left.object.clone());
-    site.db
+/// Cleans up after one job. Of one that failed only the reservation goes while its data is `kept`.
+async fn clean(site: &Arc<Site>, left: &Left, kept: bool) -> Result<bool> {
+    let job = left.job;
+    if kept {
+        if left.reserved {
+            site.db.write(move |tx| give_back(tx, job)).await?;
+        }
+        return Ok(false);
+    }
+    let reason = if left.failed { "its retention is over" } else { "it has ended" };
+    let actor = Actor { who: "janitor", reason };
+    let cleaned = site
+        .db
         .write(move |tx| {
-            forget(tx, job)?;
-            let Some((identifier, lock)) = &object else { return Ok(()) };
-            let sweep = NewJob {
-                subject: queue::subject::encode(identifier.as_bytes())?,
-                lock: Some(lock.clone()),
-                payload: Some(identifier.clone().into_bytes()),
-                ..NewJob::default()
-            };
             let catalog = Catalog::load(tx)?;
-            let now = tx.now();
-            add::add(tx, now, catalog.named(PIPELINE)?, &format!("job {job}"), &[sweep])?;
-            Ok::<_, Error>(())
+            match release(tx, &catalog, actor, job) {
+                // It was requeued a moment ago, or is half sealed: its data is needed.
+                Err(queue::Error::Refused(_)) => Ok::<_, queue::Error>(false),
+                done => done.map(|()| true),
+            }
         })
         .await?;
-    tracing::info!(job, "what the job left in the work space was removed");
+    Ok(cleaned)
+}
+
+/// Gives up what a job has gathered: its rows, its reservation and, within a short time, its
+/// directory. One that failed starts from its first stage if it is requeued later. Whether that
+/// or this comes first is decided by the transaction: what is refused was not changed.
+pub fn release(
+    tx: &mut Tx<'_>,
+    catalog: &Catalog,
+    actor: Actor<'_>,
+    job: i64,
+) -> queue::Result<()> {
+    const FIND: Statement = statement!("sql/ingest_to_discard");
+    const DISCARD: Statement = statement!("sql/discard_ingest");
+    let now = tx.now();
+    type Found = (Option<String>, Option<String>, Option<Micros>);
+    let (identifier, lock, recorded) =
+        tx.first::<Found>(&FIND, &db::params![job])?.unwrap_or_default();
+    let failed = find(tx, job)?.status() == Status::Failed;
+    if failed && recorded.is_none() {
+        discard::discard(tx, now, catalog, actor, job)?;
+        tx.send(&DISCARD, &db::params![job, now])?;
+    }
+    forget(tx, job)?;
+    let Some((identifier, lock)) = identifier.zip(lock) else { return Ok(()) };
+    let sweep = NewJob {
+        subject: queue::subject::encode(identifier.as_bytes())?,
+        lock: Some(lock),
+        payload: Some(identifier.into_bytes()),
+        ..NewJob::default()
+    };
+    add::add(tx, now, catalog.named(PIPELINE)?, &format!("job {job}"), &[sweep])?;
     Ok(())
+}
+
+/// As [`release`], for a person who wants the room that a failed job's data takes.
+pub fn release_failed(
+    tx: &mut Tx<'_>,
+    catalog: &Catalog,
+    actor: Actor<'_>,
+    job: i64,
+) -> queue::Result<()> {
+    let found = find(tx, job)?;
+    if found.status() != Status::Failed {
+        return Err(queue::Error::Refused(format!(
+            "the data of job {job} cannot be discarded: it is {}, and only a failed job's data can",
+            found.status()
+        )));
+    }
+    release(tx, catalog, actor, job)
+}
+
+/// Removes the directories of this work space that no job needs any more. One that cannot be
+/// removed is named, and the others go all the same.
+async fn remove_directories(site: &Arc<Site>) -> Result<()> {
+    let work = &site.settings.work_space;
+    let entries = match std::fs::read_dir(&work.path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(unwritable(&work.path, error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|e| unwritable(&work.path, e))?;
+        let name = entry.file_name();
+        let Some((job, discards)) = name.to_str().and_then(WorkSpace::job_of) else { continue };
+        if !site.db.read(move |tx| is_left_over(tx, job, discards)).await? {
+            continue;
+        }
+        let path = entry.path();
+        match blocking(move || remove_directory(&path)).await {
+            Ok(()) => tracing::info!(job, "what the job left in the work space was removed"),
+            Err(error) => tracing::warn!(job, %error, "a directory of the work space stays"),
+        }
+    }
+    Ok(())
+}
+
+/// Whether nothing can need a directory any more. One of a job that this database does not know
+/// may belong to another one, and stays.
+fn is_left_over(tx: &mut Tx<'_>, job: i64, discards: i64) -> Result<bool> {
+    const LEFT_OVER: Statement = statement!("sql/is_left_over");
+    Ok(tx.first::<(i64,)>(&LEFT_OVER, &db::params![job, discards])?.is_some())
 }
 
 /// Removes a version that was written and never sealed. A job of its own with the object's lock,

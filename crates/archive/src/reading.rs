@@ -24,6 +24,22 @@ pub struct Checked {
     pub local_ids: Vec<String>,
     pub files: u64,
     pub bytes: u64,
+    /// Those of them that the object keeps: structure files of a bag are only compared.
+    pub kept: Kept,
+}
+
+/// Files that become part of an object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kept {
+    pub files: u64,
+    pub bytes: u64,
+}
+
+impl Kept {
+    fn add(&mut self, bytes: u64) {
+        self.files += 1;
+        self.bytes += bytes;
+    }
 }
 
 /// What reads and checks a package, on a thread of its own.
@@ -58,7 +74,7 @@ impl Reader {
         }
         let mut known = Known::default();
         let mut skip = HashSet::new();
-        let (mut files, mut bytes) = (0, 0);
+        let (mut files, mut bytes, mut kept) = (0, 0, Kept::default());
         for (number, path, size, sha512, digests) in done {
             let Some(read) = validate::digests_of(sha512.as_deref(), digests.as_deref()) else {
                 continue;
@@ -68,6 +84,7 @@ impl Reader {
             skip.insert(number);
             files += 1;
             bytes += size;
+            kept.add(size);
         }
         let (all, most) = (&self.progress, self.bounds.bytes_max);
         pass::run(
@@ -82,8 +99,11 @@ impl Reader {
                     bytes += reading.size;
                     known.insert(&reading.task.inside, reading.size, reading.digests.clone());
                     // Structure files are compared, and not kept.
-                    let kept = !reading.task.path.is_empty();
-                    bytes <= most && (!kept || tell(reading))
+                    if reading.task.path.is_empty() {
+                        return bytes <= most;
+                    }
+                    kept.add(reading.size);
+                    bytes <= most && tell(reading)
                 }
                 Err((task, error)) => {
                     problems.error(
@@ -125,14 +145,14 @@ impl Reader {
         } else if let Some(inner) = &inner {
             inner.compare(&survey, &*members, &known, &mut problems)?;
         }
-        if files == 0 && !problems.has_errors() {
+        if kept.files == 0 && !problems.has_errors() {
             problems.error(
                 "empty_package",
                 &self.package.name,
                 format!("{} has no files; deposit something", self.package.name),
             );
         }
-        Ok(Checked { survey, problems, metadata, local_ids, files, bytes })
+        Ok(Checked { survey, problems, metadata, local_ids, files, bytes, kept })
     }
 }
 

@@ -48,9 +48,20 @@ pub struct WorkSpace {
 }
 
 impl WorkSpace {
-    /// The directory of one job, which it alone owns.
-    pub fn of(&self, job: i64) -> PathBuf {
-        self.path.join(format!("job-{job}"))
+    /// The directory of one job, which it alone owns. It is another one each time that the job's
+    /// data was discarded, so that the old one can be removed while the job goes on.
+    pub fn of(&self, job: i64, discards: i64) -> PathBuf {
+        self.path.join(match discards {
+            0 => format!("job-{job}"),
+            _ => format!("job-{job}.{discards}"),
+        })
+    }
+
+    /// The job that a directory of this name belongs to, and how often its data had been discarded.
+    pub fn job_of(name: &str) -> Option<(i64, i64)> {
+        let rest = name.strip_prefix("job-")?;
+        let (job, discards) = rest.split_once('.').unwrap_or((rest, "0"));
+        Some((job.parse().ok()?, discards.parse().ok()?))
     }
 }
 
@@ -148,5 +159,24 @@ impl Site {
     pub async fn profile(&self, collection: &str) -> Result<Profile> {
         let name = collection.to_string();
         self.db.read(move |tx| crate::collection::profile(tx, &name)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_say_which_job_they_belong_to() {
+        let path = PathBuf::from("/work");
+        let work = WorkSpace { name: String::new(), path, admit_percent: 70, stop_percent: 80 };
+        for (job, discards) in [(17, 0), (17, 1), (3, 12)] {
+            let of = work.of(job, discards);
+            let name = of.file_name().and_then(|name| name.to_str()).unwrap();
+            assert_eq!(WorkSpace::job_of(name), Some((job, discards)));
+        }
+        for other in ["received", "job-", "job-x", "job-1.x", "job-1.", "job-1 (copy)", "myjob-1"] {
+            assert_eq!(WorkSpace::job_of(other), None, "{other}");
+        }
     }
 }

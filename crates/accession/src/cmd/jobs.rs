@@ -59,6 +59,12 @@ enum Command {
   accession jobs requeue 17 --reason 'the disk was mended'
   accession jobs requeue 17 --to validating")]
     Requeue(act::Requeue),
+    /// Discard what failed jobs have fetched and unpacked, to make room in the work space
+    #[command(after_help = "Examples:
+  accession jobs discard 17 18 --reason 'the disk is full'
+
+A job that is requeued afterwards starts from its first stage. What was deposited stays where it is.")]
+    Discard(act::Discard),
     /// Hold jobs, a batch or a collection
     #[command(after_help = "Examples:
   accession jobs hold 17 --reason 'ask the depositor'
@@ -98,6 +104,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         Command::Review(args) => look::review(args, global),
         Command::Retry(args) => act::retry(args, global),
         Command::Requeue(args) => act::requeue(args, global),
+        Command::Discard(args) => act::discard(args, global),
         Command::Hold(args) => act::hold(args, global),
         Command::Release(args) => act::release(args, global),
         Command::Cancel(args) => act::cancel(args, global),

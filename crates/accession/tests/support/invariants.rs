@@ -23,13 +23,27 @@ pub fn check(world: &World, failed: Failed) {
     rebuilt(world);
 }
 
-fn count(world: &World, sql: &'static str) -> i64 {
+fn database(world: &World) -> Db {
     let address = Address::parse(&world.database).unwrap();
     let options = db::Options { connections: 1, readers: 1, ..db::Options::default() };
-    let db = Db::open(&address, archive::MIGRATIONS, &options).unwrap();
-    let statement = Statement { name: sql, sqlite: sql, postgres: sql };
-    let found: archive::Result<(i64,)> = db.read_blocking(move |tx| Ok(tx.one(&statement, &[])?));
+    Db::open(&address, archive::MIGRATIONS, &options).unwrap()
+}
+
+fn statement(sql: &'static str) -> Statement {
+    Statement { name: sql, sqlite: sql, postgres: sql }
+}
+
+fn count(world: &World, sql: &'static str) -> i64 {
+    let found: archive::Result<(i64,)> =
+        database(world).read_blocking(move |tx| Ok(tx.one(&statement(sql), &[])?));
     found.unwrap().0
+}
+
+/// Changes the database behind the back of the rules. Returns how many rows that changed.
+pub fn execute(world: &World, sql: &'static str) -> u64 {
+    let changed: archive::Result<u64> =
+        database(world).write_blocking(move |tx| Ok(tx.execute(&statement(sql), &[])?));
+    changed.unwrap()
 }
 
 /// Jobs that ended and were not cleaned up after; 4 is succeeded, 5 cancelled.

@@ -8,7 +8,7 @@ use bagit::Serialization;
 use bagit::source::open::decompress;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,7 +38,23 @@ pub fn is_called_archive(name: &str) -> bool {
     ENDS.iter().any(|end| lower.ends_with(end))
 }
 
-/// Writes the plain tar to `to`, whole or not at all; how many bytes it has.
+/// Where the plain tar of a package is put: its name says what it was made from. Those that were
+/// made from what the package was before are removed.
+pub fn place_in(directory: &Path, package: &Package) -> Result<PathBuf> {
+    const PREFIX: &str = "unpacked-";
+    let from = package.fingerprint.as_deref().unwrap_or_default();
+    let place = directory.join(format!("{PREFIX}{}.tar", from.replace([':', '.'], "-")));
+    for entry in std::fs::read_dir(directory).map_err(|e| unwritable(directory, e))? {
+        let path = entry.map_err(|e| unwritable(directory, e))?.path();
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        if name.starts_with(PREFIX.as_bytes()) && path != place {
+            std::fs::remove_file(&path).map_err(|e| unwritable(&path, e))?;
+        }
+    }
+    Ok(place)
+}
+
+/// Writes the plain tar to `to`, whole and durably or not at all; how many bytes it has.
 pub fn unpack(
     package: &Package,
     serialization: Serialization,
@@ -76,7 +92,11 @@ pub fn unpack(
             return Err(Error::Stopped);
         }
     }
+    // It may be used by another run, after a crash.
+    out.sync_all().map_err(|e| unwritable(&partial, e))?;
     std::fs::rename(&partial, to).map_err(|e| unwritable(to, e))?;
+    let directory = to.parent().unwrap_or(to);
+    File::open(directory).and_then(|d| d.sync_all()).map_err(|e| unwritable(directory, e))?;
     Ok(total)
 }
 

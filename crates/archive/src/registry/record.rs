@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::event;
-use crate::ingest::Ingest;
+use crate::ingest::{self, Ingest};
 use crate::stage::verifying::ingested_at;
 use db::{Micros, Statement, Tx, statement};
 
@@ -52,6 +52,7 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
     if inserted == 0 {
         return Ok(());
     }
+    ingest::check_complete(tx, ingest)?;
     tx.send(&END_CHANGED, &db::params![ingest.job, object, version])?;
     if new.replaces {
         tx.send(&END_ABSENT, &db::params![ingest.job, object, version])?;

@@ -12,9 +12,8 @@ use queue::Outcome;
 use std::path::Path;
 
 pub async fn run(run: Run<'_>) -> Result<Outcome> {
-    let note = if run.profile.remove_packages { remove_package(&run)? } else { None };
-    let directory = run.directory();
-    remove_directory(&directory)?;
+    let note = if run.profile.remove_packages { remove_package(&run).await? } else { None };
+    remove_directory(&run.directory())?;
     failpoint("cleaning.removed");
     let job = run.id();
     run.context.record(move |tx| forget(tx, job));
@@ -48,8 +47,8 @@ pub fn forget(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
 }
 
 /// What was deposited is the depositor's: it goes only if the collection says so, and only if it
-/// is, byte for byte, what is preserved now.
-fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
+/// is, byte for byte, what is preserved now in every store.
+async fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
     let Some(path) = run.item.source.path() else { return Ok(None) };
     let shown = path.display();
     if path.is_dir() {
@@ -62,8 +61,21 @@ fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
     if known != Some(fingerprint(&meta)) {
         return Ok(Some(format!("{shown} has changed since it was ingested, and stays")));
     }
+    let job = run.id();
+    let kept = run.site.db.read(move |tx| preserved_in(tx, job)).await?;
+    if let Some(store) = run.required_stores().into_iter().find(|store| !kept.contains(store)) {
+        return Ok(Some(format!(
+            "{shown} stays, because store {store} has no verified copy of what was ingested"
+        )));
+    }
     match std::fs::remove_file(&path) {
         Ok(()) => Ok(Some(format!("{shown} was removed, as the collection's profile says"))),
         Err(error) => Ok(Some(format!("{shown} could not be removed: {error}"))),
     }
+}
+
+/// The stores that have a verified copy of everything that the job has read.
+fn preserved_in(tx: &mut Tx<'_>, job: i64) -> Result<Vec<String>> {
+    const STORES: Statement = statement!("sql/preserved_in");
+    Ok(tx.query::<(String,)>(&STORES, &db::params![job])?.into_iter().map(|(name,)| name).collect())
 }

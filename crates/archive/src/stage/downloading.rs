@@ -40,10 +40,16 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     Ok(Outcome::success())
 }
 
+/// Where a package by URL is put.
+pub(super) fn place_of_package(run: &Run<'_>) -> PathBuf {
+    run.directory().join("package")
+}
+
 /// A package by URL. The name it gets here is not the name it came with: that one is not to be
 /// trusted with a file system.
 async fn package(run: &Run<'_>, url: &str) -> Result<Package> {
-    let path = run.make_directory()?.join("package");
+    run.make_directory()?;
+    let path = place_of_package(run);
     let expect = Expect { size: run.item.size };
     let mut sink = Hashing { claimed: run.item.claimed.clone(), hasher: None };
     let fetched = run.site.fetcher.download(url, &path, &expect, &mut sink, &|_| ()).await;

@@ -80,7 +80,7 @@ impl Run<'_> {
 
     /// The directory that only this job writes to.
     pub fn directory(&self) -> PathBuf {
-        self.site.settings.work_space.of(self.id())
+        self.site.settings.work_space.of(self.id(), self.ingest.discards)
     }
 
     /// Makes the job's directory.
@@ -178,7 +178,7 @@ impl Stage {
         let item = Item::parse(job.payload.as_deref())?;
         let (ingest, profile) = match job.passed.get::<(Ingest, Profile)>() {
             Some(known) => known.clone(),
-            None => self.load(job).await?,
+            None => self.load(job, context).await?,
         };
         failpoint(self.name);
         let run = Run { site: &self.site, job, context, item, ingest, profile };
@@ -187,11 +187,11 @@ impl Stage {
     }
 
     /// What is known of the job, and its collection's profile.
-    async fn load(&self, job: &Claimed) -> Result<(Ingest, Profile)> {
+    async fn load(&self, job: &Claimed, context: &Context) -> Result<(Ingest, Profile)> {
         let id = job.lease.job;
         let collection = job.collection.clone().unwrap_or_else(|| "default".to_string());
         let (name, batch) = (collection.clone(), job.lease.batch);
-        let (ingest, profile) = self
+        let (mut ingest, profile) = self
             .site
             .db
             .read(move |tx| {
@@ -210,8 +210,27 @@ impl Stage {
             Some(profile) => profile,
             None => self.site.profile(&collection).await?,
         };
+        if ingest.cleaned_at.is_some() && ingest.recorded_at.is_none() {
+            if self.name != STAGES[0] {
+                return Err(discarded(id));
+            }
+            ingest.began_at = context.write(move |tx| ingest::reopen(tx, id)).await?;
+            ingest.cleaned_at = None;
+        }
         Ok((ingest, profile))
     }
+}
+
+/// A stage must not go on with what is not there any more. The queue sends such a job to its first
+/// stage, so that this is met only where something went wrong.
+fn discarded(job: i64) -> Error {
+    Error::permanent(
+        "data_discarded",
+        format!(
+            "what the job had read was discarded after its retention; read it again with `accession jobs requeue {job} --to {}`",
+            STAGES[0]
+        ),
+    )
 }
 
 /// What the next stage would find in the database.

@@ -6,6 +6,7 @@ use super::resolving::update_of;
 use super::storing::submitter;
 use super::{Run, failpoint};
 use crate::error::{Error, Result};
+use crate::ingest;
 use crate::item::Update;
 use crate::registry::record::{self, NewVersion};
 use crate::stores::store_error;
@@ -17,6 +18,8 @@ pub async fn run(run: Run<'_>) -> Result<Outcome> {
     if run.ingest.unchanged {
         return Ok(Outcome::success());
     }
+    let known = run.ingest.clone();
+    run.site.db.read(move |tx| ingest::check_complete(tx, &known)).await?;
     let version = run.ingest.version.unwrap_or(0);
     let named = ocfl::VersionName::FIRST;
     let name = (1..version).try_fold(named, |name, _| name.next()).ok_or_else(|| {

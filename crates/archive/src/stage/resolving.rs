@@ -18,6 +18,8 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let mut asked = asked(&run)?;
     let job = run.id();
     let replaces = update_of(&run) == Update::Replace;
+    let known = run.ingest.clone();
+    run.site.db.read(move |tx| ingest::check_complete(tx, &known)).await?;
     let (resolved, counts) = loop {
         let question = asked.clone();
         let answer = run.site.db.write(move |tx| answer(tx, job, &question, replaces)).await?;

@@ -1,12 +1,13 @@
 //! Reads the package once — hashing and identifying every file — and checks everything that can be
 //! wrong with it. All problems are reported, not only the first.
 
-use super::{Run, failpoint};
+use super::recording::into_queue;
+use super::{Run, downloading, failpoint};
 use crate::codes::Change;
 use crate::error::{Error, Result};
 use crate::event::{self, Event};
 use crate::ingest::{self, JobFile};
-use crate::item::Kind;
+use crate::item::{Kind, Source};
 use crate::metadata::Metadata;
 use crate::package::pass::{How, Progress, Reading};
 use crate::package::survey::{self, Survey};
@@ -15,10 +16,11 @@ use crate::package::{Form, Package};
 use crate::premis::EventType;
 use crate::problem::{Problems, plural};
 use crate::profile::PayloadKind;
-use crate::reading::{Checked, Done, Reader};
+use crate::reading::{Checked, Done, Kept, Reader};
 use crate::{checks, validate};
 use bagit::{Algorithm, Algorithms, Serialization};
 use queue::Outcome;
+use queue::rules::running;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -28,13 +30,8 @@ use tokio::sync::mpsc;
 const PORTION: usize = 500;
 const PORTION_TIME: Duration = Duration::from_secs(2);
 
-pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
-    if run.ingest.package.is_none() {
-        run.ingest.package = Some(local_package(&run)?);
-    }
-    let Some(original) = run.ingest.package.clone() else {
-        return Err(Error::permanent("no_package", "the job has no package; deposit it again"));
-    };
+pub async fn run(run: Run<'_>) -> Result<Outcome> {
+    let original = original(&run)?;
     check_kind(&run, &original)?;
     if original.fetched {
         return fetched(run).await;
@@ -44,15 +41,29 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     finish(run, package, checked, left).await
 }
 
-/// A package that was handed over as a path.
-fn local_package(run: &Run<'_>) -> Result<Package> {
-    let Some(path) = run.item.source.path() else {
-        return Err(Error::permanent(
+/// What was deposited or fetched, as it is now: it may have been corrected since an earlier run.
+fn original(run: &Run<'_>) -> Result<Package> {
+    let (kind, name) = (run.item.kind, &run.item.name);
+    let not_fetched = || {
+        Error::permanent(
             "no_package",
-            "the package was not fetched; requeue the job from downloading",
-        ));
+            format!(
+                "the package was not fetched; fetch it with `accession jobs requeue {} --to downloading`",
+                run.id()
+            ),
+        )
     };
-    package_at(&path, run.item.kind, &run.item.name)
+    match &run.item.source {
+        _ if kind == Kind::ObjectManifest => run.ingest.package.clone().ok_or_else(not_fetched),
+        Source::Path(_) => package_at(&run.item.source.path().unwrap_or_default(), kind, name),
+        Source::Url(url) => match run.site.fetcher.local_file(url)? {
+            Some(local) => package_at(&local.path, kind, name)?.that_is(&local.fingerprint),
+            None => match downloading::place_of_package(run) {
+                path if path.exists() => package_at(&path, kind, name),
+                _ => Err(not_fetched()),
+            },
+        },
+    }
 }
 
 /// What is at a path, as a package.
@@ -112,14 +123,15 @@ async fn plain(run: &Run<'_>, original: &Package) -> Result<Package> {
         Some(Serialization::Tar) | None => return Ok(original.clone()),
         Some(serialization) => serialization,
     };
-    let to = run.make_directory()?.join("package.tar");
+    let directory = run.make_directory()?;
     let stop = run.stop_flag();
     let bounds = unpack::Bounds {
         bytes_max: bounds(run).bytes_max,
         ratio_max: run.site.settings.expand_ratio_max,
     };
-    let (flag, into, original) = (stop.flag.clone(), to.clone(), original.clone());
+    let (flag, original) = (stop.flag.clone(), original.clone());
     blocking(move || {
+        let into = unpack::place_in(&directory, &original)?;
         if !into.exists() {
             unpack(&original, serialization, &into, bounds, |_| !flag.load(Ordering::Relaxed))?;
         }
@@ -153,7 +165,7 @@ async fn read(
     original: &Package,
 ) -> Result<(Checked, Vec<JobFile>)> {
     let id = run.id();
-    let done: Vec<Done> = run.site.db.read(move |tx| read_so_far(tx, id)).await?;
+    let done = read_so_far(run, original).await?;
     let algorithms = algorithms_for_stores(run).await;
     let stop = run.stop_flag();
     let bytes = Arc::new(AtomicU64::new(0));
@@ -188,7 +200,12 @@ async fn read(
         left.push(job_file(&reading));
         if left.len() >= PORTION || last.elapsed() > PORTION_TIME {
             let portion = std::mem::take(&mut left);
-            run.context.write(move |tx| ingest::put_files(tx, id, &portion)).await?;
+            let (context, source) = (run.context.clone(), source_of(original));
+            let keep = move |tx: &mut db::Tx<'_>| {
+                ingest::put_files(tx, id, &portion)?;
+                context.checkpoint_in(tx, SOURCE, &source)
+            };
+            run.context.write(keep).await?;
             let read = bytes.load(Ordering::Relaxed);
             run.context.progress(format!("{read} bytes read")).await?;
             last = Instant::now();
@@ -210,9 +227,34 @@ fn sniffed(original: &Package) -> Result<Option<Serialization>> {
     }
 }
 
-fn read_so_far(tx: &mut db::Tx<'_>, job: i64) -> Result<Vec<Done>> {
+/// The mark of what an earlier run has read from.
+const SOURCE: &str = "source";
+
+/// What a run reads from, for that mark. A directory has no fingerprint: verifying compares what is
+/// stored of it with what was read.
+fn source_of(original: &Package) -> String {
+    original.fingerprint.clone().unwrap_or_else(|| "directory".to_string())
+}
+
+/// Files that an earlier run has read from the same package; what it read from another is
+/// forgotten.
+async fn read_so_far(run: &Run<'_>, original: &Package) -> Result<Vec<Done>> {
     const DONE: db::Statement = db::statement!("sql/files_read");
-    Ok(tx.query(&DONE, &db::params![job])?)
+    let (id, stage, source) = (run.id(), run.job.stage, source_of(original));
+    let (done, same) = run
+        .site
+        .db
+        .read(move |tx| {
+            let done: Vec<Done> = tx.query(&DONE, &db::params![id])?;
+            let marks = running::checkpoints(tx, id, stage)?;
+            Ok::<_, Error>((done, marks.iter().any(|(key, from)| key == SOURCE && *from == source)))
+        })
+        .await?;
+    if same || done.is_empty() {
+        return Ok(done);
+    }
+    run.context.write(move |tx| ingest::forget_files(tx, id)).await?;
+    Ok(Vec::new())
 }
 
 /// SHA-512, by which the stores keep content, and SHA-256 where a store vouches for it.
@@ -253,7 +295,8 @@ fn job_file(reading: &Reading) -> JobFile {
 /// Files that a manifest listed were hashed while they were fetched, and compared then.
 async fn fetched(run: Run<'_>) -> Result<Outcome> {
     let (id, most) = (run.id(), bounds(&run));
-    let (files, bytes): (i64, i64) = run.site.db.read(move |tx| count(tx, id)).await?;
+    let (files, bytes): (i64, i64) =
+        run.site.db.read(move |tx| ingest::count_files(tx, id)).await?;
     let survey = Survey {
         is_bag: false,
         root: String::new(),
@@ -283,15 +326,11 @@ async fn fetched(run: Run<'_>) -> Result<Outcome> {
         local_ids: Vec::new(),
         files: survey.files,
         bytes: survey.bytes,
+        kept: Kept { files: survey.files, bytes: survey.bytes },
         survey,
         problems,
     };
     finish(run, package, checked, Vec::new()).await
-}
-
-fn count(tx: &mut db::Tx<'_>, job: i64) -> Result<(i64, i64)> {
-    const COUNT: db::Statement = db::statement!("sql/count_ingest_files");
-    Ok(tx.one(&COUNT, &db::params![job])?)
 }
 
 async fn finish(
@@ -326,11 +365,20 @@ async fn finish(
         let failure = invalid(checked.problems, run.name());
         let text = failure.to_string();
         let here = run.site.installation.clone();
-        run.site.db.write(move |tx| record_failure(tx, &here, id, &text)).await?;
+        let context = run.context.clone();
+        let fetched = package.fetched;
+        let record = move |tx: &mut db::Tx<'_>| {
+            record_failure(tx, &here, id, &text).map_err(into_queue)?;
+            // It is for the depositor to mend, and everything is read again then.
+            if fetched { Ok(()) } else { context.checkpoint_in(tx, SOURCE, "invalid") }
+        };
+        run.context.write(record).await?;
         return Err(failure);
     }
     let verdicts = checks::run(&run, &package, &left).await?;
     run.ingest.package = Some(package);
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    run.ingest.validated = Some((count(checked.kept.files), count(checked.kept.bytes)));
     run.ingest.metadata = run.item.metadata.clone().or(std::mem::take(&mut checked.metadata));
     let summary = &mut run.ingest.summary;
     summary.is_bag = checked.survey.is_bag;

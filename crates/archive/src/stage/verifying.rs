@@ -47,6 +47,8 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let events = keep_events(&run, &verified).await?;
     // One moment for all that a version's record says of it, whoever reads it later.
     let at = ingested_at(&events);
+    let known = run.ingest.clone();
+    run.site.db.read(move |tx| ingest::check_complete(tx, &known)).await?;
     let carried = carried::write(&run, at, &events).await?;
     let mut waiting = std::collections::BTreeMap::new();
     for (place, draft, _) in verified {

@@ -1,1 +1,1 @@
-delete from failures where job = $1 returning stage, recoverable, overtaken
+delete from failures where job = $1 returning stage, recoverable, overtaken, discarded

@@ -7,7 +7,7 @@ use queue::rules::people::cancel::{self, Cancelled};
 use queue::rules::people::hold::{self, Group};
 use queue::rules::people::pause::{self, Scope};
 use queue::rules::people::retry::{self, Filter, Retried};
-use queue::rules::people::review;
+use queue::rules::people::{discard, review};
 use queue::rules::pipelines::{self, PipelineSpec};
 use queue::rules::running;
 use queue::{Error, NewJob, Outcome, Pipeline, Result, Settled, State, Status};
@@ -123,6 +123,39 @@ fn an_overtaken_job_resumes_at_the_restart_stage(w: &World) {
     assert_eq!((w.stage(job).as_str(), w.state(job)), ("resolving", Some(State::Parked)));
     a.settle(&claimed, permanent("no"));
     assert_eq!(a.claim_in(&ingest, "resolving").unwrap().lease.job, job);
+}
+
+/// A failed job whose data were discarded starts again from the first stage, with no checkpoint; a
+/// later stage is refused, and `retry` does the same.
+fn a_discarded_job_starts_again(w: &World) {
+    let ingest = ingest(w);
+    let job = failed_in(w, &ingest, "storing", "object/1");
+    let discard = |job| w.rule(move |tx, now, c| discard::discard(tx, now, c, ANN, job));
+    assert!(discard(job).unwrap());
+    assert!(!discard(job).unwrap(), "once");
+    assert!(refused(w.requeue(job, Some("storing"))).contains("discarded"));
+    assert_eq!(w.status(job), Status::Failed);
+    w.rule(move |tx, now, c| retry::retry(tx, now, c, ANN, &Filter::default(), false, 0, 100))
+        .unwrap();
+    assert_eq!((w.stage(job), w.status(job)), (ingest.first().name.clone(), Status::Queued));
+    let marks: usize = ingest
+        .stages
+        .iter()
+        .map(|stage| {
+            let stage = stage.id;
+            w.rule(move |tx, _, _| running::checkpoints(tx, job, stage)).unwrap().len()
+        })
+        .sum();
+    assert_eq!(marks, 0);
+    assert!(refused(discard(job)).contains("only a failed job"), "a requeue that came first wins");
+}
+
+/// From `recording` on a job only goes forward, and needs its data for that.
+fn what_has_begun_recording_cannot_be_discarded(w: &World) {
+    let ingest = ingest(w);
+    let job = failed_in(w, &ingest, "recording", "object/1");
+    let done = w.rule(move |tx, now, c| discard::discard(tx, now, c, ANN, job));
+    assert!(refused(done).contains("forward"));
 }
 
 /// "Refused with a reason when, with coalescing, a newer one waits".
@@ -469,6 +502,8 @@ both!(
     a_queued_started_job_may_be_sent_back,
     going_back_discards_checkpoints,
     an_overtaken_job_resumes_at_the_restart_stage,
+    a_discarded_job_starts_again,
+    what_has_begun_recording_cannot_be_discarded,
     requeue_is_refused_while_a_newer_one_waits,
     retry_all_with_a_dry_run,
     retry_all_in_steps,

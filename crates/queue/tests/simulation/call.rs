@@ -4,7 +4,7 @@ use db::{Statement, Tx};
 use queue::rules::moving::Places;
 use queue::rules::people::hold::Group;
 use queue::rules::people::retry::{self, Filter, Retried};
-use queue::rules::people::{Actor, cancel, hold, pause, requeue, review};
+use queue::rules::people::{Actor, cancel, discard, hold, pause, requeue, review};
 use queue::rules::{add, batch, budget, claim, lease, pipelines, report, running, settle};
 use queue::{
     Added, Catalog, Claimed, Error, JobError, Lease, NewJob, Outcome, Records, Result, Settled,
@@ -130,6 +130,10 @@ pub enum Call {
     Requeue {
         job: i64,
         to: Option<String>,
+    },
+    /// The janitor, or a person, gives up the data of a failed job.
+    Discard {
+        job: i64,
     },
     Cancel {
         job: i64,
@@ -324,6 +328,9 @@ fn perform_for_people(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call)
         Call::Requeue { job, to } => {
             let done = requeue::requeue(tx, now, catalog, PERSON, *job, to.as_deref())?;
             return Ok(Answer::Requeued(done));
+        }
+        Call::Discard { job } => {
+            return Ok(Answer::Yes(discard::discard(tx, now, catalog, PERSON, *job)?));
         }
         Call::Cancel { job } => {
             return Ok(Answer::Cancelled(cancel::cancel(tx, now, catalog, PERSON, *job)?));

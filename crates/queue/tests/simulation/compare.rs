@@ -92,6 +92,7 @@ fn job_matches(model: &Model, job: &Job, t: &Tables) -> Verdict {
             same("recoverable", row.recoverable, failed.recoverable)?;
             same("needs review", row.needs_review, failed.review)?;
             same("overtaken", row.overtaken, failed.overtaken)?;
+            same("discarded", row.discarded, failed.discarded)?;
             same("lock it failed with", &row.lock, &job.lock)
         }
         Place::Ended(_) => Ok(()),

@@ -204,6 +204,14 @@ fn of_records() -> Vec<Mutant> {
         ),
         mutant("overtaken not marked", &[("sql/mark_overtaken", "overtaken = 1", "overtaken = 0")]),
         mutant(
+            "discarding not marked",
+            &[("sql/set_discarded", "discarded = 1 where", "discarded = 0 where")],
+        ),
+        mutant(
+            "discarded job keeps its checkpoints",
+            &[("sql/forget_all_checkpoints", "where job = ?1", "where job = -?1")],
+        ),
+        mutant(
             "failures not resolved",
             &[("sql/resolve_failures", "job <> ?1", "job <> ?1 and job < 0")],
         ),

@@ -48,7 +48,8 @@ rows!(StartedRow {
 rows!(FailureRow {
     job: i64, pipeline: i64, subject: String, lock: String, stage: i64, needs_review: bool, recoverable: bool,
     overtaken: bool,
-} "select job, pipeline, subject, lock, stage, needs_review, recoverable, overtaken from failures order by job");
+    discarded: bool,
+} "select job, pipeline, subject, lock, stage, needs_review, recoverable, overtaken, discarded from failures order by job");
 
 rows!(TriesRow {
     job: i64, stage: i64, attempts: i64, attempts_ever: i64, interruptions: i64, interruptions_ever: i64, requeues: i64,

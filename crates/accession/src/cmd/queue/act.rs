@@ -150,6 +150,30 @@ pub fn requeue(args: Requeue, global: &Global) -> Result<Exit, Failure> {
     told(&session, &json!(json), &lines.join("\n"))
 }
 
+#[derive(clap::Args)]
+pub struct Discard {
+    /// The jobs' numbers
+    #[arg(value_parser = number, required = true)]
+    jobs: Vec<i64>,
+    #[command(flatten)]
+    act: Act,
+}
+
+pub fn discard(args: Discard, global: &Global) -> Result<Exit, Failure> {
+    let session = Session::open(global)?;
+    for_jobs(&session, &args.jobs, &args.act, |tx, _, catalog, actor, job| {
+        archive::janitor::release_failed(tx, catalog, actor, job)
+    })?;
+    told(
+        &session,
+        &json!({"discarded": args.jobs}),
+        &format!(
+            "the data of {} is discarded; workers remove it from their work space within a minute, and a requeue starts again from the first stage",
+            output::count(args.jobs.len(), "job")
+        ),
+    )
+}
+
 /// Jobs by number, or a batch, or a collection.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]

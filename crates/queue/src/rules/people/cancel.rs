@@ -36,7 +36,7 @@ pub fn cancel(
 }
 
 /// An ingest that has begun recording can only go forward.
-fn refuse_if_too_late(catalog: &Catalog, found: &Whole) -> Result<()> {
+pub(super) fn refuse_if_too_late(catalog: &Catalog, found: &Whole) -> Result<()> {
     let (pipeline, stage) = found.place(catalog)?;
     let Some(forward) = &pipeline.settings.forward_from else { return Ok(()) };
     let from = pipeline.stage_named(forward)?;

@@ -2,6 +2,7 @@
 //! kept in history.
 
 pub mod cancel;
+pub mod discard;
 pub mod hold;
 pub mod pause;
 pub mod requeue;

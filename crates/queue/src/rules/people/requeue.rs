@@ -25,6 +25,8 @@ struct Failure {
     stage: i64,
     recoverable: bool,
     overtaken: bool,
+    /// What it had gathered is gone; see [`super::discard`].
+    discarded: bool,
 }
 
 /// Sends a job back to `to`, or to the stage it failed in.
@@ -67,9 +69,9 @@ fn requeue_failed(
     const FAILURE: Statement = statement!("sql/take_failure");
     let refused =
         |why: String| Err(Error::Refused(format!("job {} cannot be requeued: {why}", found.id)));
-    let (stage, recoverable, overtaken): (i64, bool, bool) =
+    let (stage, recoverable, overtaken, discarded): (i64, bool, bool, bool) =
         tx.one(&FAILURE, &db::params![found.id])?;
-    let failure = Failure { stage, recoverable, overtaken };
+    let failure = Failure { stage, recoverable, overtaken, discarded };
     if !failure.recoverable {
         return refused(
             "it was bad when it was added and nothing can change that; add a corrected one"
@@ -77,7 +79,7 @@ fn requeue_failed(
         );
     }
     let (pipeline, failed_in) = catalog.stage(failure.stage)?;
-    let stage = target(pipeline, failed_in, to, failure.overtaken)?;
+    let stage = target(pipeline, failed_in, to, &failure)?;
     let key = add::coalesce_key(pipeline, &found.subject, &found.lock, found.batch)
         .filter(|_| stage.position == 0);
     if pipeline.coalesces {
@@ -106,12 +108,13 @@ fn requeue_failed(
 }
 
 /// The stage to resume at. If another job of the lock has started since, no later than the
-/// pipeline's restart stage: what was compared with the object then may be wrong now.
+/// pipeline's restart stage: what was compared with the object then may be wrong now. If its data
+/// were discarded, only the first stage is left: every later one would work on nothing.
 fn target<'p>(
     pipeline: &'p Pipeline,
     failed_in: &'p Stage,
     to: Option<&str>,
-    overtaken: bool,
+    failure: &Failure,
 ) -> Result<&'p Stage> {
     let wanted = to.map_or(Ok(failed_in), |name| pipeline.stage_named(name))?;
     if wanted.position > failed_in.position {
@@ -120,7 +123,17 @@ fn target<'p>(
             failed_in.name, wanted.name, failed_in.name
         )));
     }
-    let latest = if overtaken { pipeline.restart_position } else { wanted.position };
+    let first = pipeline.first();
+    if failure.discarded && to.is_some() && wanted.position > first.position {
+        return Err(Error::Refused(format!(
+            "its data were discarded, so it cannot resume in {}; requeue it without naming a stage, and it starts again in {}",
+            wanted.name, first.name
+        )));
+    }
+    if failure.discarded {
+        return Ok(first);
+    }
+    let latest = if failure.overtaken { pipeline.restart_position } else { wanted.position };
     Ok(pipeline.stages.iter().find(|s| s.position == wanted.position.min(latest)).unwrap_or(wanted))
 }
 

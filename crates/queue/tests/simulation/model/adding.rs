@@ -54,7 +54,12 @@ impl Model {
     pub(super) fn added_failed(&mut self, pipe: usize, new: &NewJob, id: i64) -> Verdict {
         let lock = self.lock_of(pipe, new);
         let mut job = self.fresh(pipe, new, id, lock)?;
-        job.place = Place::Failed(Failed { recoverable: false, review: true, overtaken: false });
+        job.place = Place::Failed(Failed {
+            recoverable: false,
+            review: true,
+            overtaken: false,
+            discarded: false,
+        });
         self.touched.extend(job.batch);
         self.jobs.insert(id, job);
         Ok(())
@@ -83,7 +88,12 @@ impl Model {
             targets: new.targets.clone(),
             workspace: new.workspace.clone(),
             needs: new.needs.clone(),
-            place: Place::Failed(Failed { recoverable: false, review: false, overtaken: false }),
+            place: Place::Failed(Failed {
+                recoverable: false,
+                review: false,
+                overtaken: false,
+                discarded: false,
+            }),
             tries: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
             last_token: None,

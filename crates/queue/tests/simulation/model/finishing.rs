@@ -194,8 +194,12 @@ impl Model {
         if self.run(id).cancel {
             return self.end(id, Status::Cancelled);
         }
-        self.change(id).place =
-            Place::Failed(Failed { recoverable: true, review: true, overtaken: false });
+        self.change(id).place = Place::Failed(Failed {
+            recoverable: true,
+            review: true,
+            overtaken: false,
+            discarded: false,
+        });
         self.touched.extend(self.jobs[&id].batch);
     }
 

@@ -73,6 +73,7 @@ pub struct Failed {
     pub recoverable: bool,
     pub review: bool,
     pub overtaken: bool,
+    pub discarded: bool,
 }
 
 #[derive(Debug, Clone)]

@@ -32,6 +32,7 @@ impl Model {
             Call::Unpause { scope } => {
                 refuse(!self.pauses.contains(&scope_key(*scope)), "not paused")
             }
+            Call::Discard { job } => self.refuse_discard(&self.jobs[job]),
             Call::Requeue { job, to } => self.refuse_requeue(&self.jobs[job], to.as_deref()),
             Call::Cancel { job } => self.refuse_cancel(&self.jobs[job]),
             Call::Seen { job } => {
@@ -57,6 +58,14 @@ impl Model {
         begun && self.pipes[job.pipe].forward.is_some_and(|from| job.position >= from)
     }
 
+    fn refuse_discard(&self, job: &Job) -> Option<&'static str> {
+        match &job.place {
+            Place::Failed(_) if self.must_go_forward(job) => Some("it can only go forward"),
+            Place::Failed(_) => None,
+            _ => Some("it has not failed"),
+        }
+    }
+
     fn refuse_requeue(&self, job: &Job, to: Option<&str>) -> Option<&'static str> {
         let wanted = to.map(|name| self.position(job, name));
         match &job.place {
@@ -69,6 +78,9 @@ impl Model {
             },
             Place::Failed(f) if !f.recoverable => Some("not recoverable"),
             Place::Failed(_) if wanted.is_some_and(|p| p > job.position) => Some("a later stage"),
+            Place::Failed(f) if f.discarded && wanted.is_some_and(|p| p > 0) => {
+                Some("its data were discarded")
+            }
             Place::Failed(_) => self
                 .mergeable(job.pipe, &job.subject, &job.lock, job.batch)
                 .map(|_| "a newer one waits"),
@@ -121,6 +133,7 @@ impl Model {
                     (job.id, self.stage_of(job).id, job.status()),
                 );
             }
+            (Call::Discard { job }, Answer::Yes(first)) => return self.discard(*job, *first),
             (Call::Cancel { job }, Answer::Cancelled(done)) => {
                 let running = self.jobs[job].running().is_some();
                 self.cancel(*job);
@@ -148,6 +161,16 @@ impl Model {
             _ => return self.acted_on_batch(call, answer),
         }
         Ok(())
+    }
+
+    fn discard(&mut self, id: i64, first: bool) -> Verdict {
+        let job = self.change(id);
+        let Place::Failed(failed) = &mut job.place else {
+            return Err("a job that has not failed was discarded".into());
+        };
+        let expected = !std::mem::replace(&mut failed.discarded, true);
+        job.checkpoints.clear();
+        same("discarded first", first, expected)
     }
 
     fn set(&mut self, pipeline: &str, stage: &str, name: &str, value: i64) {
@@ -268,6 +291,9 @@ impl Model {
         let mut position = to.map_or(was, |name| self.position(job, name));
         if job.failed().is_some_and(|f| f.overtaken) {
             position = position.min(self.pipes[job.pipe].restart);
+        }
+        if job.failed().is_some_and(|f| f.discarded) {
+            position = 0;
         }
         let again: Vec<i64> =
             self.pipes[job.pipe].stages[position..].iter().map(|s| s.id).collect();

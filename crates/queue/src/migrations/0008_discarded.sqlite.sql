@@ -1,0 +1,2 @@
+-- 1: the data that the job had gathered was discarded, so it can only start again from the first stage.
+alter table failures add column discarded integer not null default 0;

@@ -1,0 +1,1 @@
+delete from checkpoints where job = $1
