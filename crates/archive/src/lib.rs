@@ -48,4 +48,5 @@ pub const MIGRATIONS: &[Migration] = &[
     queue::MIGRATIONS[2],
     queue::MIGRATIONS[3],
     queue::MIGRATIONS[4],
+    queue::MIGRATIONS[5],
 ];

@@ -23,4 +23,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(5, "0005_batches"),
     migration!(6, "0006_endings"),
     migration!(7, "0007_parked"),
+    migration!(10, "0010_preparing"),
 ];

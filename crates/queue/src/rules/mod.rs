@@ -14,6 +14,7 @@ pub mod line;
 pub mod moving;
 pub mod people;
 pub mod pipelines;
+pub mod preparing;
 pub mod prune;
 pub mod report;
 pub mod running;

@@ -14,5 +14,6 @@ mod claiming;
 mod finishing;
 mod leases;
 mod people;
+mod preparing;
 mod seed_000;
 mod seed_002_003;

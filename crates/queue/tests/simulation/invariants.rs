@@ -131,6 +131,10 @@ fn counts(t: &Tables) -> Verdict {
             format!("I7: batch {} counts {counted:?}, and its jobs are {expected:?}", b.id)
         })?;
         must(!(b.state == 1 && b.open == 0), || format!("batch {} waits for nothing", b.id))?;
+        let ended = |job: i64| t.jobs.get(&job).is_none_or(|j| j.status != 0);
+        must(!(b.state == 0 && b.prepared_by.is_some_and(ended)), || {
+            format!("batch {} waits for nothing: the job that prepares it has ended", b.id)
+        })?;
         must(!(b.state == 3 && b.open > 0), || {
             format!("batch {} is completed with open jobs", b.id)
         })?;

@@ -220,6 +220,26 @@ fn of_records() -> Vec<Mutant> {
             )],
         ),
         mutant("success of another run", &[("sql/end_jobs", "?6, ?7)", "?6, ?7 - 1)")]),
+        mutant(
+            "batches outlive the jobs that prepare them",
+            &[("sql/prepared_batches", "prepared_by = ?1", "prepared_by = -?1")],
+        ),
+        mutant(
+            "success of a job leaves its batch pending",
+            &[(
+                "sql/settle_context",
+                "state = 0 and prepared_by is not null",
+                "state = 9 and prepared_by is not null",
+            )],
+        ),
+        mutant(
+            "requeue does not open the batch again",
+            &[("sql/reopen_batch", "state in (2, 4, 5)", "state = 9")],
+        ),
+        mutant(
+            "cancelled batches opened again",
+            &[("sql/set_preparer", "prepared_by = ?2", "prepared_by = coalesce(?2, prepared_by)")],
+        ),
         mutant("reports while jobs are open", &[("sql/reporting_batch", "and open = 0", "")]),
     ]
 }

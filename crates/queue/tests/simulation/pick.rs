@@ -469,7 +469,8 @@ impl Pick<'_> {
             let pipeline = self.pipe();
             let collection = self.chance(40).then(|| self.name(&COLLECTIONS));
             let priority = self.chance(40).then(|| self.rng.random_range(30..70));
-            return Call::BatchCreate { pipeline, collection, priority };
+            let prepared = self.chance(60);
+            return Call::BatchCreate { pipeline, collection, priority, prepared };
         };
         let state = self.model.batches[&batch].state;
         let (after, limit) = (0, self.rng.random_range(1..4));
@@ -498,7 +499,8 @@ impl Pick<'_> {
             BatchState::Reporting | BatchState::UpdateReporting => self.retry(0),
             _ => {
                 let pipeline = self.pipe();
-                Call::BatchCreate { pipeline, collection: None, priority: None }
+                let prepared = self.chance(60);
+                Call::BatchCreate { pipeline, collection: None, priority: None, prepared }
             }
         }
     }

@@ -66,8 +66,8 @@ rows!(ReservationRow { job: i64, resource: String, amount: i64, worker: i64 }
 
 rows!(BatchRow {
     id: i64, state: i64, held: bool, total: i64, open: i64, succeeded: i64, failed: i64, cancelled: i64,
-    entries: i64,
-} "select id, state, held, total, open, succeeded, failed, cancelled, (select count(*) from batch_entries e where e.batch = b.id) from batches b order by id");
+    entries: i64, prepared_by: Option<i64>,
+} "select id, state, held, total, open, succeeded, failed, cancelled, (select count(*) from batch_entries e where e.batch = b.id), prepared_by from batches b order by id");
 
 rows!(NameRow { kind: String, name: String }
     "select kind, name from holds union all select 'pause ' || kind, cast(id as text) from pauses order by 1, 2");

@@ -197,6 +197,7 @@ impl Model {
         self.change(id).place =
             Place::Failed(Failed { recoverable: true, review: true, overtaken: false });
         self.touched.extend(self.jobs[&id].batch);
+        self.preparer_ended(id);
     }
 
     fn interrupt(&mut self, id: i64) {
