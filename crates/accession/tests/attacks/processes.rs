@@ -2,10 +2,13 @@
 
 use crate::support::packages::{manifest, small};
 use crate::support::web;
-use crate::support::world::World;
+use crate::support::world::{Worker, World};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -86,4 +89,115 @@ fn a_batch_ends_with_the_job_that_was_cancelled() {
     assert_eq!(shown["state"], "failed", "{shown:#}");
     let error = shown["error"].as_str().unwrap_or_default();
     assert!(error.contains("was cancelled by ann: a mistake"), "{error}");
+}
+
+/// Watching is work of its own: it goes on until it is stopped.
+#[test]
+fn a_worker_that_only_watches_goes_on() {
+    let world = World::local(1);
+    let folder = world.path("in");
+    std::fs::create_dir(&folder).unwrap();
+    let refused = world.run(&["work", "--stages", "watching"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("[[watch]]"), "{}", refused.stderr);
+    world.configure(&format!(
+        "[[watch]]\npath = \"{}\"\ncollection = \"default\"\nstill_seconds = 1\npoll_seconds = 1\n",
+        folder.display()
+    ));
+    let refused = world.run(&["work", "--stages", "watching", "--until-empty"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--until-empty"), "{}", refused.stderr);
+
+    let mut command = world.command(&["work", "--stages", "watching", "--lease", "1"]);
+    let mut watcher = Worker(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    for name in ["one.txt", "two.txt"] {
+        // The second arrives after the first was taken in.
+        std::fs::write(folder.join(name), name).unwrap();
+        world.until_some(name, || {
+            let jobs = world.json(&["jobs", "list", "batch"]);
+            let named = |j: &&serde_json::Value| j["subject"].as_str().unwrap().ends_with(name);
+            jobs[0].as_array()?.iter().find(named).map(|_| ())
+        });
+    }
+    kill(Pid::from_raw(watcher.0.id() as i32), Signal::SIGTERM).unwrap();
+    assert!(watcher.0.wait().unwrap().success());
+}
+
+/// The processes that `root` started and that are still below it, with their command lines.
+fn descendants(root: u32) -> Vec<(i32, String)> {
+    let mut found: Vec<(i32, String)> = Vec::new();
+    let mut parents = vec![root as i32];
+    while let Some(parent) = parents.pop() {
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+            let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let after = stat.rsplit(')').next().unwrap_or_default();
+            if after.split_whitespace().nth(1) == Some(&parent.to_string()) {
+                let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                found.push((pid, String::from_utf8_lossy(&line).replace('\0', " ")));
+                parents.push(pid);
+            }
+        }
+    }
+    found
+}
+
+fn lives(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // One that has ended and waits for its parent does nothing any more.
+    stat.rsplit(')').next().is_some_and(|s| !s.is_empty() && !s.trim_start().starts_with('Z'))
+}
+
+/// Starts a worker, and waits until its program says that it runs; the worker and what it started.
+fn running(world: &World, program: &str, log: &Path) -> (Worker, Vec<(i32, String)>) {
+    let args = ["queue", "work", "files", "--exec", program, "--lease", "1", "--no-output"];
+    let mut command = world.command(&args);
+    let worker = Worker(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    world.until_some("the program runs", || {
+        let said = std::fs::read_to_string(log).unwrap_or_default();
+        (said == "began\n").then_some(())
+    });
+    let processes = descendants(worker.0.id());
+    (worker, processes)
+}
+
+/// A worker and its guard that die at one moment take the program with them, and all that it started.
+#[test]
+fn a_program_dies_with_its_worker_and_its_guard() {
+    let world = World::local(1);
+    world.done(&["queue", "create", "files"]);
+    world.done(&["queue", "add", "files", "a"]);
+    let log = world.path("log");
+    let program = format!("(echo began >> {0}; sleep 600; true); true", log.display());
+    let (mut worker, processes) = running(&world, &program, &log);
+    let guard = processes.iter().find(|(_, line)| line.contains(" queue guard ")).unwrap().0;
+    assert!(processes.iter().any(|(_, line)| line.starts_with("sleep ")), "{processes:?}");
+    // Stopped first, so that neither sees the other die.
+    kill(Pid::from_raw(guard), Signal::SIGSTOP).unwrap();
+    worker.kill();
+    kill(Pid::from_raw(guard), Signal::SIGKILL).unwrap();
+    world.until_some("the program is gone", || {
+        processes.iter().all(|(pid, _)| !lives(*pid)).then_some(())
+    });
+}
+
+/// Where nothing is left that could end a program, the next run of its job on this machine waits.
+#[test]
+fn a_program_that_cannot_be_ended_is_waited_for() {
+    let world = World::local(1);
+    world.done(&["queue", "create", "files"]);
+    world.done(&["queue", "add", "files", "a"]);
+    let log = world.path("log");
+    let program = format!("echo began >> {0}; sleep 4; echo ended >> {0}", log.display());
+    let (mut worker, processes) = running(&world, &program, &log);
+    let ours = |line: &str| line.contains(" queue guard ") || line.contains(" queue keeper ");
+    let ours: Vec<i32> = processes.iter().filter(|p| ours(&p.1)).map(|p| p.0).collect();
+    assert_eq!(ours.len(), 2, "{processes:?}");
+    kill(Pid::from_raw(worker.0.id() as i32), Signal::SIGSTOP).unwrap();
+    ours.iter().for_each(|pid| kill(Pid::from_raw(*pid), Signal::SIGSTOP).unwrap());
+    ours.iter().for_each(|pid| kill(Pid::from_raw(*pid), Signal::SIGKILL).unwrap());
+    worker.kill();
+    let again = ["queue", "work", "files", "--exec", &program, "--lease", "1", "--until-empty"];
+    world.done(&again);
+    assert_eq!(std::fs::read_to_string(log).unwrap(), "began\nended\nbegan\nended\n");
 }
