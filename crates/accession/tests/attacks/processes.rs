@@ -2,15 +2,15 @@
 
 use crate::support::packages::{manifest, small};
 use crate::support::web;
-use crate::support::world::{Worker, World};
+use crate::support::world::{Worker, World, database_of_its_own};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A server that answers 503 until it is mended, and then with the content of a file.
 fn broken_server(file: &Path) -> (String, Arc<AtomicBool>) {
@@ -200,4 +200,66 @@ fn a_program_that_cannot_be_ended_is_waited_for() {
     let again = ["queue", "work", "files", "--exec", &program, "--lease", "1", "--until-empty"];
     world.done(&again);
     assert_eq!(std::fs::read_to_string(log).unwrap(), "began\nended\nbegan\nended\n");
+}
+
+/// A PostgreSQL that is starting up: it refuses the first connections as such a server does, and then
+/// passes them on. Where it is, and how many it refused.
+fn starting_server(server: &str, refusals: u32) -> (String, Arc<AtomicU32>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (user, rest) = server.split_once('@').unwrap();
+    let (host, name) = rest.split_once('/').unwrap();
+    let address = listener.local_addr().unwrap();
+    let url = format!("{user}@{address}/{name}?sslmode=disable");
+    let refused = Arc::new(AtomicU32::new(0));
+    let (count, host) = (refused.clone(), host.to_string());
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            if count.fetch_add(1, Ordering::SeqCst) < refusals {
+                let mut length = [0; 4];
+                let _ = client.read_exact(&mut length);
+                let mut message = vec![0; u32::from_be_bytes(length) as usize - 4];
+                let _ = client.read_exact(&mut message);
+                let fields = b"SFATAL\0C57P03\0Mthe database system is starting up\0\0";
+                let size = (fields.len() as u32 + 4).to_be_bytes();
+                let _ = client.write_all(&[b"E", &size[..], fields].concat());
+                continue;
+            }
+            let server = TcpStream::connect(&host).unwrap();
+            for (mut from, mut to) in [
+                (client.try_clone().unwrap(), server.try_clone().unwrap()),
+                (server.try_clone().unwrap(), client.try_clone().unwrap()),
+            ] {
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        }
+    });
+    (url, refused)
+}
+
+#[test]
+fn a_command_waits_for_a_database_that_is_starting_up() {
+    let Some(database) = database_of_its_own() else {
+        println!("skipped: ACCESSION_TEST_POSTGRES is not set");
+        return;
+    };
+    let (url, refused) = starting_server(&database, 4);
+    let world = World::new(tempfile::tempdir().unwrap(), url, Vec::new());
+    world.done(&["queue", "create", "files"]);
+    assert!(refused.load(Ordering::SeqCst) > 4);
+}
+
+#[test]
+fn a_mistyped_address_does_not_show_its_password() {
+    let world = World::local(1);
+    for url in ["postgres:/ann:s3cret@db/x", "postgres://ann:12/s3cret@db/x"] {
+        for args in [["--database", url, "queue", "stats"], ["--database", url, "doctor", "-q"]] {
+            let ended = world.run(&args);
+            assert!(!ended.status.success());
+            let said = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(!said.contains("s3cret"), "{args:?}: {said}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ pub mod batch;
 pub mod breaker;
 pub mod budget;
 pub mod claim;
+pub mod clock;
 mod counts;
 pub mod ending;
 pub mod history;

@@ -11,6 +11,7 @@ mod batches;
 mod breakers;
 mod carrying;
 mod claiming;
+mod clock;
 mod finishing;
 mod leases;
 mod people;

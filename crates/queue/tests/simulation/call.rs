@@ -6,7 +6,7 @@ use queue::rules::people::hold::Group;
 use queue::rules::people::retry::{self, Filter, Retried};
 use queue::rules::people::{Actor, cancel, hold, pause, requeue, review};
 use queue::rules::{
-    add, batch, budget, claim, lease, pipelines, preparing, report, running, settle,
+    add, batch, budget, claim, clock, lease, pipelines, preparing, report, running, settle,
 };
 use queue::{
     Added, Catalog, Claimed, Error, JobError, Lease, NewJob, Outcome, Records, Result, Settled,
@@ -58,6 +58,8 @@ pub enum Call {
         worker: i64,
     },
     Reap,
+    /// Times written before the clock was set back are counted from now.
+    FollowClock,
     Deregister {
         worker: i64,
     },
@@ -243,6 +245,10 @@ pub fn perform(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call) -> Res
         }
         Call::Renew { worker } => {
             Answer::Holdings(lease::renew(tx, now, *worker, crate::world::LEASE)?)
+        }
+        Call::FollowClock => {
+            clock::follow(tx, now)?;
+            Answer::Done
         }
         Call::Reap => Answer::Maybe(lease::reap(tx, now, catalog, None)?),
         Call::Deregister { worker } => {

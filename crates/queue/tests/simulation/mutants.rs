@@ -240,6 +240,22 @@ fn of_records() -> Vec<Mutant> {
             "cancelled batches opened again",
             &[("sql/set_preparer", "prepared_by = ?2", "prepared_by = coalesce(?2, prepared_by)")],
         ),
+        mutant(
+            "back-offs from before the clock was set back",
+            &[("sql/rebase_waiting", "state = 2 and begun", "state = 9 and begun")],
+        ),
+        mutant(
+            "back-offs longer after the clock was set back",
+            &[("sql/rebase_waiting", "due = due - (since - ?1)", "due = due")],
+        ),
+        mutant(
+            "leases from before the clock was set back",
+            &[("sql/rebase_workers", "ended_at is null", "ended_at = -1")],
+        ),
+        mutant(
+            "probes from before the clock was set back",
+            &[("sql/rebase_targets", "opened_at is not null", "opened_at = -1")],
+        ),
         mutant("reports while jobs are open", &[("sql/reporting_batch", "and open = 0", "")]),
     ]
 }

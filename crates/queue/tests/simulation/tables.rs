@@ -37,8 +37,8 @@ rows!(JobRow {
 rows!(WaitingRow {
     id: i64, stage: i64, state: i64, priority: i64, due: i64, lock: String, coalesce_key: Option<String>,
     begun: bool, batch: Option<i64>, collection: Option<String>, targets: Option<String>,
-    workspace: Option<String>, needs: Option<String>, blocked_on: Option<String>,
-} "select id, stage, state, priority, due, lock, coalesce_key, begun, batch, collection, targets, workspace, needs, blocked_on from waiting order by id");
+    workspace: Option<String>, needs: Option<String>, blocked_on: Option<String>, since: i64,
+} "select id, stage, state, priority, due, lock, coalesce_key, begun, batch, collection, targets, workspace, needs, blocked_on, since from waiting order by id");
 
 rows!(StartedRow {
     lock: String, id: i64, stage: i64, worker: Option<i64>, token: i64, started_at: Option<i64>,

@@ -460,7 +460,11 @@ impl Model {
                 self.carried(*worker, places, settled)
             }
             (
-                Call::Register { .. } | Call::Renew { .. } | Call::Reap | Call::Deregister { .. },
+                Call::Register { .. }
+                | Call::Renew { .. }
+                | Call::Reap
+                | Call::FollowClock
+                | Call::Deregister { .. },
                 _,
             )
             | (Call::Start { .. } | Call::Progress { .. }, _)
