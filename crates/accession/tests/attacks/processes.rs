@@ -263,3 +263,38 @@ fn a_mistyped_address_does_not_show_its_password() {
         }
     }
 }
+
+/// The database holds what was deposited, and secrets: it is its owner's alone, whichever command made it.
+#[test]
+fn what_commands_make_is_their_users_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let commands: [&[&str]; 4] =
+        [&["queue", "create", "files"], &["work", "--until-empty"], &["doctor"], &["status"]];
+    for args in commands {
+        let world = World::local(0);
+        let data = world.path("new/data");
+        let mut command = world.command(args);
+        command.env("ACCESSION_DATA", &data).env_remove("ACCESSION_DATABASE");
+        crate::support::world::finish(command, &format!("{args:?}"));
+        assert_eq!(mode(&data), 0o700, "{args:?}");
+        let made = std::fs::read_dir(&data).unwrap().flatten().filter(|e| e.path().is_file());
+        let made: Vec<_> = made.map(|e| (mode(&e.path()), e.file_name())).collect();
+        assert!(made.iter().any(|(_, name)| name == "accession.db"), "{args:?}: {made:?}");
+        assert!(made.iter().all(|(mode, _)| *mode == 0o600), "{args:?}: {made:?}");
+    }
+}
+
+/// A name with an escape sequence in it does not reach the terminal or the spreadsheet as such.
+#[test]
+fn csv_shows_control_characters() {
+    let world = World::local(1);
+    let files = [("a\u{1b}[31m\nb.txt", "one")];
+    let path = crate::support::packages::directory(&world.path("box"), &files);
+    let report = world.ingest(&path, &[]);
+    assert_eq!(report["state"], "completed", "{report:#}");
+    let said = world.done(&["objects", "files", "box", "--csv"]);
+    assert!(said.contains("31m"), "{said:?}");
+    assert!(!said.replace('\n', "").contains(char::is_control), "{said:?}");
+    assert!(said.lines().all(|line| line.starts_with('"') && line.ends_with('"')), "{said:?}");
+}

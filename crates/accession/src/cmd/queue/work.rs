@@ -141,6 +141,7 @@ pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
 /// data directory.
 fn program_locks(global: &Global) -> Result<PathBuf, Failure> {
     if let db::Address::Sqlite(path) = crate::session::address(global)? {
+        db::open_beside(&path, "-programs")?;
         let mut name = path.into_os_string();
         name.push("-programs");
         return Ok(name.into());
