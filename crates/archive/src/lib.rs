@@ -50,4 +50,5 @@ pub const MIGRATIONS: &[Migration] = &[
     queue::MIGRATIONS[4],
     queue::MIGRATIONS[5],
     migration!(9, "0009_discards"),
+    queue::MIGRATIONS[6],
 ];

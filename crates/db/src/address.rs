@@ -274,16 +274,31 @@ fn parse_tls(mode: &str) -> Result<Tls, String> {
 
 /// The address as it may be shown: a password, in the authority or in the query, becomes `***`.
 fn without_password(text: &str) -> String {
-    let Ok(mut url) = Url::parse(text) else {
-        // What cannot be parsed might hold a password anywhere before the last `@`.
-        return match text.rsplit_once('@') {
-            Some((before, after)) => format!(
-                "{}***@{after}",
-                before.split_once("://").map_or(String::new(), |(s, _)| format!("{s}://"))
-            ),
-            None => text.to_string(),
+    if text.starts_with("sqlite:") {
+        return text.to_string();
+    }
+    let Some((scheme, rest)) = text.split_once("://") else {
+        // No address at all: a path can be shown, but `postgres:/user:password@host` or libpq's
+        // `host=a password=b` might hold a password anywhere.
+        let scheme = text.split_once(':').map(|(scheme, _)| scheme);
+        let scheme = scheme.filter(|s| s.chars().all(|c| c.is_ascii_alphanumeric()));
+        return match text.contains([':', '@', '=']) {
+            true => scheme.map_or("***".to_string(), |scheme| format!("{scheme}:***")),
+            false => text.to_string(),
         };
     };
+    // Of what is not understood, all before the last `@` might be a password.
+    let hidden = || match rest.rsplit_once('@') {
+        Some((_, after)) => format!("{scheme}://***@{after}"),
+        None if rest.contains(':') => format!("{scheme}://***"),
+        None => text.to_string(),
+    };
+    let Ok(mut url) = Url::parse(text) else { return hidden() };
+    // A `/`, `?` or `#` in a password that is not encoded ends the part where it belongs.
+    let after = [Some(url.path()), url.query(), url.fragment()];
+    if after.into_iter().flatten().any(|part| part.contains('@')) {
+        return hidden();
+    }
     if url.password().is_some() && url.set_password(Some("***")).is_err() {
         return format!("{}:***", url.scheme());
     }
@@ -342,6 +357,32 @@ mod tests {
             };
             assert!(!shown.contains("s3cret"), "{shown}");
         }
+    }
+
+    #[test]
+    fn passwords_of_mistyped_addresses_are_never_shown() {
+        for text in [
+            "postgres:/ann:s3cret@db/x",
+            "postgres:ann:s3cret@db/x",
+            "postgresql:///ann:s3cret@db/x",
+            "postgres//ann:s3cret@db/x",
+            "postgres://ann:s3cret",
+            "postgres://ann:12#s3cret@db/x",
+            "postgres://ann:12?s3cret@db/x",
+            "postgres://ann:12/s3cret@db/x",
+            "postgres://ann:s3cret@s3cret@db:notaport/x",
+            "pg://ann:s3cret@db/x",
+            "host=db user=ann password=s3cret",
+            "ann:s3cret@db/x",
+        ] {
+            let shown = match Address::parse(text) {
+                Ok(address) => address.to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert!(!shown.contains("s3cret"), "{text}: {shown}");
+        }
+        let shown = Address::parse("/var/lib/a.db").unwrap_err().to_string();
+        assert!(shown.contains("/var/lib/a.db"), "{shown}");
     }
 
     #[test]

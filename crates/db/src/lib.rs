@@ -24,7 +24,7 @@ pub use memory::Memory;
 pub use migrate::Migration;
 pub use operation::Lane;
 pub use row::{FromColumn, FromRow, Row};
-pub use sqlite::{Rewrite, backup, restore};
+pub use sqlite::{Rewrite, backup, open_beside, restore};
 pub use statement::Statement;
 pub use tx::{Engine, Tx};
 pub use value::Value;

@@ -24,4 +24,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(6, "0006_endings"),
     migration!(7, "0007_parked"),
     migration!(8, "0008_discarded"),
+    migration!(10, "0010_preparing"),
 ];

@@ -7,8 +7,9 @@ mod support;
 use db::{Address, Db, Options, Statement, Tx};
 use queue::rules::claim::{Request, claim};
 use queue::rules::lease::{NewWorker, register};
-use queue::rules::{history, report};
-use queue::{Catalog, Result, Status, view};
+use queue::rules::people::{Actor, requeue};
+use queue::rules::{batch, history, report};
+use queue::{BatchState, Catalog, Result, Status, view};
 
 /// As the first schema had them: one job waits, one succeeded, one was cancelled, one failed; one
 /// batch is under way, one is to be reported.
@@ -21,6 +22,18 @@ const BEFORE: &[&str] = &[
             (2, 1, 'b', 'q/b', 50, 4, 1, 11, 'ann', 21, 'bob', null),
             (3, 1, 'c', 'q/c', 50, 5, 1, 12, 'ann', 22, 'eve', 'not wanted'),
             (4, 1, 'd', 'q/d', 50, 3, 1, 13, 'ann', 23, 'bob', 'torn')",
+    // A deposit whose job failed when nothing ended its batch, and one whose job waits.
+    "insert into pipelines (id, name, plain, coalesces, history, restart_position, settings, created_at, created_by)
+     values (2, 'batch', 0, 0, 1, 0, '{}', 5, 'ann')",
+    "insert into stages (id, pipeline, position, name, settings) values (2, 2, 0, 'examining', '{}')",
+    "insert into jobs (id, pipeline, subject, lock, priority, status, stage, added_at, added_by, ended_at, ended_by, ended_why)
+     values (5, 2, 'batch 3', 'batch/3', 50, 3, 2, 13, 'ann', 24, 'bob', 'no answer'),
+            (6, 2, 'batch 4', 'batch/4', 50, 0, 2, 13, 'ann', null, null, null)",
+    "insert into waiting (id, stage, state, priority, due, lock, begun, since)
+     values (6, 2, 0, 50, 10, 'batch/4', 0, 10)",
+    "insert into failures (job, pipeline, subject, lock, stage, failed_at, code, message, needs_review, recoverable, overtaken)
+     values (5, 2, 'batch 3', 'batch/3', 2, 24, 'flaky', 'no answer', 1, 1, 0)",
+    "insert into batch_entries (batch, number, subject) values (3, 1, 'a'), (4, 1, 'b')",
     "insert into waiting (id, stage, state, priority, due, lock, coalesce_key, begun, since)
      values (1, 1, 0, 50, 10, 'q/a', 'k', 0, 10)",
     // Of b, which kept its whole history then.
@@ -31,7 +44,9 @@ const BEFORE: &[&str] = &[
     "insert into batches (id, label, pipeline, submitter, mode, state, held, total, open, succeeded, failed, cancelled, moved,
        created_at, updated_at)
      values (1, 'under way', 1, 'ann', 'new', 1, 0, 1, 1, 0, 0, 0, 1, 10, 10),
-            (2, 'to be reported', 1, 'ann', 'new', 2, 0, 1, 0, 1, 0, 0, 1, 11, 11)",
+            (2, 'to be reported', 1, 'ann', 'new', 2, 0, 1, 0, 1, 0, 0, 1, 11, 11),
+            (3, 'waits for nothing', 1, 'ann', 'new', 0, 0, 0, 0, 0, 0, 0, 0, 12, 12),
+            (4, 'pending', 1, 'ann', 'new', 0, 0, 0, 0, 0, 0, 0, 0, 13, 13)",
 ];
 
 fn statement(text: &'static str) -> Statement {
@@ -88,6 +103,21 @@ fn from_the_first(address: &Address) {
         Ok(report::write_next(tx, tx.now(), &catalog)?.into_iter().map(|r| r.batch).collect())
     });
     assert_eq!(reported.unwrap(), [2]);
+    let ended: Result<Vec<(i64, Option<String>)>> = db.write_blocking(|tx| {
+        let catalog = Catalog::load(tx)?;
+        let report = report::write_next(tx, tx.now(), &catalog)?;
+        Ok(report.into_iter().map(|r| (r.batch, r.error)).collect())
+    });
+    let ended = ended.unwrap();
+    assert_eq!(ended[0].0, 3, "it waited for a job that had failed");
+    assert!(ended[0].1.as_ref().unwrap().contains("no answer"), "{ended:?}");
+    let states: Result<Vec<BatchState>> = db.write_blocking(|tx| {
+        let catalog = Catalog::load(tx)?;
+        let actor = Actor { who: "ann", reason: "mended" };
+        requeue::requeue(tx, tx.now(), &catalog, actor, 5, None)?;
+        Ok(vec![batch::load(tx, 3)?.state, batch::load(tx, 4)?.state])
+    });
+    assert_eq!(states.unwrap(), [BatchState::Pending, BatchState::Pending]);
 }
 
 #[test]

@@ -127,7 +127,8 @@ pub fn find(site: &Arc<Site>, name: &str) -> Result<ObjectView, Failure> {
     Ok(found?)
 }
 
-/// Rows as CSV: every cell quoted, and nothing that a spreadsheet would take for a formula.
+/// Rows as CSV: every cell quoted, control characters shown and not obeyed, and nothing that a
+/// spreadsheet would take for a formula.
 fn csv(rows: impl IntoIterator<Item = Vec<String>>) -> Result<(), Failure> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for row in rows {
@@ -136,7 +137,7 @@ fn csv(rows: impl IntoIterator<Item = Vec<String>>) -> Result<(), Failure> {
             .map(|cell| {
                 let risky = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
                 let guard = if risky { "'" } else { "" };
-                format!("\"{guard}{}\"", cell.replace('"', "\"\""))
+                format!("\"{guard}{}\"", output::printable(cell).replace('"', "\"\""))
             })
             .collect();
         writeln!(out, "{}", cells.join(","))?;

@@ -5,6 +5,7 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::parse_duration;
+use archive::worker::WATCHING;
 use queue::runtime::{Settings, Stop, host_name};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -45,6 +46,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         return Err(Failure::refused("bad_input", "--lease must be at least 1 second"));
     }
     let (site, _) = site::open(global, db::Options::default())?;
+    check_watching(&args, site.settings.watches.len())?;
     let settings = Settings {
         name: args.worker_name.clone().unwrap_or_else(host_name),
         lease: args.lease,
@@ -67,11 +69,30 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Yes)
 }
 
+/// Refuses to watch where that would end at once, and says why.
+fn check_watching(args: &Args, places: usize) -> Result<(), Failure> {
+    let named = args.stages.iter().any(|s| s == WATCHING);
+    let alone = named && args.stages.iter().all(|s| s == WATCHING);
+    if named && places == 0 {
+        return Err(Failure::refused(
+            "nothing_to_watch",
+            "the configuration names no drop folder and no receiving bucket; add a `[[watch]]` section, or leave `watching` out of --stages",
+        ));
+    }
+    if alone && args.until_empty {
+        return Err(Failure::refused(
+            "bad_input",
+            "watching has no end, so --until-empty cannot be used with `--stages watching`; leave it out, or name other stages too",
+        ));
+    }
+    Ok(())
+}
+
 fn check(stages: &[String]) -> Result<(), Failure> {
     let known: Vec<&str> = archive::stage::STAGES
         .into_iter()
         .chain(archive::deposit::STAGES)
-        .chain(["ingest", "batch", "report", "callback", "sweep", "watching"])
+        .chain(["ingest", "batch", "report", "callback", "sweep", WATCHING])
         .collect();
     match stages.iter().find(|s| !known.contains(&s.as_str())) {
         None => Ok(()),

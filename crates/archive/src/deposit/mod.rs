@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::item::{Claimed, Mode, Source, Update};
 use crate::metadata::Metadata;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
-use queue::rules::{add, batch};
+use queue::rules::{add, batch, preparing};
 use queue::{Catalog, NewJob};
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +110,10 @@ pub fn accept(tx: &mut Tx<'_>, catalog: &Catalog, new: &NewDeposit) -> Result<Re
         priority: Some(profile.priority.unwrap_or(5)),
         ..NewJob::default()
     };
-    add::add(tx, now, catalog.named(PIPELINE)?, &new.submitter, &[job])?;
+    let added = add::add(tx, now, catalog.named(PIPELINE)?, &new.submitter, &[job])?;
+    for added in added {
+        preparing::prepare(tx, batch, added.job)?;
+    }
     Ok(Receipt {
         batch,
         collection: new.collection.clone(),

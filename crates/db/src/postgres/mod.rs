@@ -51,7 +51,8 @@ impl PostgresEngine {
     ) -> Result<PostgresEngine> {
         // On a thread of its own: the client cannot be used from within an async runtime.
         let (mine, wanted, settings) = (server.clone(), migrations.to_vec(), options.clone());
-        let prepared = std::thread::spawn(move || prepare(&mine, &wanted, &settings)).join();
+        let prepared =
+            std::thread::spawn(move || wait_and_prepare(&mine, &wanted, &settings)).join();
         let mut first =
             Some(prepared.unwrap_or_else(|panic| Err(Error::Panic(panic_text(&*panic))))?);
         let inbox = Arc::new(Inbox::new(options.waiting_max));
@@ -100,6 +101,36 @@ impl Drop for PostgresEngine {
             // A thread that panicked has answered nobody; there is nothing left to save here.
             let _ = thread.join();
         }
+    }
+}
+
+/// As [`prepare`] for a server that may be starting up: it is waited for as long as a caller waits
+/// for one that went away.
+fn wait_and_prepare(
+    server: &Server,
+    migrations: &[Migration],
+    options: &Options,
+) -> Result<PostgresConnection> {
+    let deadline = Instant::now() + options.patience;
+    let mut nap = NAP_SHORTEST;
+    let mut told = false;
+    loop {
+        match prepare(server, migrations, options) {
+            Err(Error::Unavailable(_, why)) if Instant::now() + nap < deadline => {
+                if !told {
+                    tracing::warn!(
+                        database = server.shown(),
+                        seconds = options.patience.as_secs(),
+                        why,
+                        "the database cannot be reached yet; waiting for it"
+                    );
+                    told = true;
+                }
+            }
+            done => return done,
+        }
+        std::thread::sleep(nap);
+        nap = (nap * 2).min(NAP_LONGEST);
     }
 }
 

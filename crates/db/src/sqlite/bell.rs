@@ -12,7 +12,7 @@ use crate::wakes::Wakes;
 use inotify::{Inotify, WatchMask};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -25,18 +25,12 @@ pub(crate) struct Bell {
 impl Bell {
     pub fn open(path: &Path, wakes: Arc<Wakes>) -> Result<Bell> {
         let bell = beside(path, "-bell");
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&bell)
-            .map_err(|e| match e.kind() {
-                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                    Error::ReadOnly(path.display().to_string())
-                }
-                _ => Error::CannotOpen(bell.display().to_string(), e.to_string()),
-            })?;
+        let file = super::open_beside(path, "-bell").map_err(|e| match e.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                Error::ReadOnly(path.display().to_string())
+            }
+            _ => Error::CannotOpen(bell.display().to_string(), e.to_string()),
+        })?;
         if let Err(error) = fcntl(&file, FcntlArg::F_OFD_SETLK(&whole_file(libc::F_RDLCK))) {
             // Others do not know that we listen, unless they cannot ask either and always ring.
             tracing::debug!(%error, "the bell cannot be locked; other processes may not wake this one");

@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::sqlite::beside;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::Duration;
 
@@ -69,13 +69,11 @@ impl Gate {
 
 fn lock_file(path: &Path, suffix: &str) -> Result<File> {
     let file = beside(path, suffix);
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&file).map_err(
-        |e| match e.kind() {
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                Error::ReadOnly(path.display().to_string())
-            }
-            std::io::ErrorKind::StorageFull => Error::NoSpace(path.display().to_string()),
-            _ => Error::CannotOpen(file.display().to_string(), e.to_string()),
-        },
-    )
+    super::open_beside(path, suffix).map_err(|e| match e.kind() {
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+            Error::ReadOnly(path.display().to_string())
+        }
+        std::io::ErrorKind::StorageFull => Error::NoSpace(path.display().to_string()),
+        _ => Error::CannotOpen(file.display().to_string(), e.to_string()),
+    })
 }

@@ -6,12 +6,14 @@ mod bell;
 mod checkpoints;
 mod connection;
 mod gate;
+mod private;
 mod writer;
 
 pub use backup::{backup, restore};
 pub(crate) use bell::Bell;
 pub use connection::Rewrite;
 pub(crate) use connection::SqliteConnection;
+pub use private::open_beside;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -37,6 +39,7 @@ impl SqliteEngine {
         options: &Options,
         wakes: &Arc<Wakes>,
     ) -> Result<SqliteEngine> {
+        private::make(path);
         let mut connection = SqliteConnection::open(path)?;
         let (rest, checkpoints) = checkpoints::attach(&mut connection, path)?;
         let bell = Bell::open(path, wakes.clone())?;

@@ -2,7 +2,9 @@
 //!
 //! `pending → processing → reporting → completed | failed`, `failed → update-reporting → completed
 //! | failed`, `held | failed → deleted`. A batch is filled entry by entry while it is pending; one
-//! update accepts all of them, and a mover turns them into jobs in small steps.
+//! update accepts all of them, and a mover turns them into jobs in small steps. A batch that failed
+//! with the job that prepares it is pending again when that job is requeued: see
+//! [`crate::rules::preparing`].
 
 use crate::catalog::Catalog;
 use crate::codes::BatchState;
@@ -11,6 +13,7 @@ use crate::job::NewJob;
 use crate::rules::add;
 use crate::rules::people::hold::{self, Group};
 use crate::rules::people::{Actor, cancel};
+use crate::rules::preparing;
 use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 
 /// What the mover and the reporter listen to.
@@ -125,7 +128,7 @@ pub fn list(
     Ok(tx.query(&LIST, &db::params![before.unwrap_or(i64::MAX), state, limit])?)
 }
 
-fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
+pub(crate) fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
     const LOCK: Statement = statement!("sql/lock_batch", per engine);
     tx.send(&LOCK, &db::params![batch])?;
     load(tx, batch)
@@ -187,7 +190,6 @@ pub fn accept(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<Batch> {
 
 /// A batch whose payload cannot be expanded: failed, and reported all the same.
 pub fn fail(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Batch> {
-    const DROP: Statement = statement!("sql/drop_entries");
     let found = lock(tx, batch)?;
     if found.state != BatchState::Pending {
         return Err(Error::Refused(format!(
@@ -195,6 +197,19 @@ pub fn fail(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Bat
             found.state
         )));
     }
+    preparing::unlink(tx, batch)?;
+    fail_with_its_job(tx, now, batch, error)
+}
+
+/// As [`fail`] for a pending batch that the caller has locked. A requeue of the job that prepares it
+/// opens it again.
+pub(crate) fn fail_with_its_job(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    batch: i64,
+    error: &str,
+) -> Result<Batch> {
+    const DROP: Statement = statement!("sql/drop_entries");
     tx.send(&DROP, &db::params![batch])?;
     mark_failed(tx, now, batch, error)
 }
@@ -331,6 +346,7 @@ pub fn delete(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
     let found = lock(tx, batch)?;
     refuse_delete(&found)?;
     tx.send(&REPORT, &db::params![batch, BatchState::Deleted, now])?;
+    preparing::unlink(tx, batch)?;
     if found.held {
         hold::release_group(tx, Group::Batch(batch))?;
         set_held(tx, now, batch, false)?;

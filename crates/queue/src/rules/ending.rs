@@ -6,6 +6,8 @@ use crate::error::Result;
 use crate::job::JobError;
 use crate::rules::counts::Counts;
 use crate::rules::history::{Event, Journal, Weight};
+use crate::rules::preparing;
+use crate::rules::settle::Work;
 use db::{Micros, Statement, Tx, Value, statement};
 
 /// A job about to end. Whoever calls has taken it out of `waiting` and `started`.
@@ -57,7 +59,7 @@ pub fn fail(
     )?;
     let why = Some(error.message.clone());
     let end = EndRow { job: job.job, stage: job.stage, why, token: None };
-    end_rows(tx, now, who, Status::Failed, &[end])?;
+    end_rows(tx, now, who, Status::Failed, &[end], Batches { waiting: true })?;
     let event = Event::new(job.job, now, who, "failed")
         .from(job.stage, job.from)
         .to(job.stage, Status::Failed);
@@ -81,7 +83,7 @@ pub fn cancel(
         forget(tx, job.job)?;
     }
     let end = EndRow { job: job.job, stage: job.stage, why: Some(why.to_string()), token: None };
-    end_rows(tx, now, who, Status::Cancelled, &[end])?;
+    end_rows(tx, now, who, Status::Cancelled, &[end], Batches { waiting: true })?;
     let event = Event::new(job.job, now, who, "cancelled")
         .from(job.stage, job.from)
         .to(job.stage, Status::Cancelled);
@@ -100,17 +102,33 @@ pub struct EndRow {
     pub token: Option<i64>,
 }
 
-pub fn end_rows(
+/// Jobs that have come to the end of their pipelines.
+pub(crate) fn succeed(tx: &mut Tx<'_>, work: &Work<'_>, ended: &[EndRow]) -> Result<()> {
+    let batches = Batches { waiting: work.preparing };
+    end_rows(tx, work.now, &work.who, Status::Succeeded, ended, batches)
+}
+
+/// Whether a pending batch may wait for a job that ends.
+struct Batches {
+    waiting: bool,
+}
+
+/// The one place where jobs end, and with them the batches that wait for them.
+fn end_rows(
     tx: &mut Tx<'_>,
     now: Micros,
     who: &str,
     status: Status,
     ended: &[EndRow],
+    batches: Batches,
 ) -> Result<()> {
     const END: Statement = statement!("sql/end_jobs", per engine);
     let rows: Vec<[Value<'_>; 4]> =
         ended.iter().map(|end| db::params![end.job, end.stage, &end.why, end.token]).collect();
     tx.send_each(&END, &db::params![now, status, who], &rows)?;
+    if batches.waiting {
+        preparing::jobs_ended(tx, now, who, status, ended)?;
+    }
     Ok(())
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Work<'c> {
     pub minutes: BTreeMap<i64, (i64, i64)>,
     pub reservations: bool,
     pub failures: bool,
+    /// A pending batch waits for the job that prepares it.
+    pub preparing: bool,
 }
 
 impl<'c> Work<'c> {
@@ -39,7 +41,8 @@ impl<'c> Work<'c> {
         who: &str,
     ) -> Result<Work<'c>> {
         const CONTEXT: Statement = statement!("sql/settle_context");
-        let (targets, failures, reservations): (bool, bool, bool) = tx.one(&CONTEXT, &[])?;
+        let (targets, failures, reservations, preparing): (bool, bool, bool, bool) =
+            tx.one(&CONTEXT, &[])?;
         if reservations {
             budget::lock(tx)?;
         }
@@ -54,6 +57,7 @@ impl<'c> Work<'c> {
             minutes: BTreeMap::new(),
             reservations,
             failures,
+            preparing,
         })
     }
 
@@ -160,7 +164,7 @@ fn settle_plain(
         breaker::succeeded(tx, work, item.lease.job, None)?;
         answers[index] = Some(Settled::Now(Status::Succeeded));
     }
-    ending::end_rows(tx, work.now, &work.who, Status::Succeeded, &ended)?;
+    ending::succeed(tx, work, &ended)?;
     if work.reservations {
         budget::release(tx, work.now, failing.iter().map(|f| f.0))?;
     }
@@ -336,7 +340,7 @@ fn succeed(
 ) -> Result<Status> {
     running::release(tx, work, lease)?;
     let end = EndRow { job: lease.job, stage: stage.id, why, token: Some(lease.token) };
-    ending::end_rows(tx, work.now, &work.who, Status::Succeeded, &[end])?;
+    ending::succeed(tx, work, &[end])?;
     work.counts.moved(lease.batch, Some(Status::Running), Status::Succeeded);
     resolve(tx, work, &[(lease.job, stage.pipeline)])?;
     Ok(Status::Succeeded)

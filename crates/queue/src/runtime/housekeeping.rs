@@ -3,7 +3,7 @@
 
 use crate::catalog::Catalog;
 use crate::error::Result;
-use crate::rules::{batch, lease, prune, report};
+use crate::rules::{batch, clock, lease, prune, report};
 use crate::runtime::{Shared, micros};
 use crate::view;
 use db::{Db, Tx};
@@ -15,6 +15,8 @@ const ENTRIES_PER_STEP: i64 = 2000;
 /// Many batches have one job: their entries are moved, and their reports written, together.
 const BATCHES_PER_STEP: usize = 16;
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
+/// How often times that were written before the clock was set back are looked for.
+const CLOCK_EVERY: Duration = Duration::from_secs(60);
 const PRUNED_PER_STEP: i64 = 500;
 /// A stage with ready jobs and no claim for this long is worth a word.
 const IDLE_STAGE: Duration = Duration::from_secs(60);
@@ -26,10 +28,15 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     let mut trouble: Option<Instant> = None;
     let mut pruned = Instant::now() - PRUNE_EVERY + Duration::from_secs(30);
     let mut watchdog = Watchdog::default();
+    let mut followed: Option<Instant> = None;
     loop {
         let done = async {
             let catalog = shared.catalog.borrow().clone();
             while batches(&shared.db, &catalog).await? {}
+            if followed.is_none_or(|at| at.elapsed() > CLOCK_EVERY) {
+                follow_clock(&shared).await?;
+                followed = Some(Instant::now());
+            }
             // After trouble with the database everyone has missed a renewal: one full lease of
             // patience before anyone is given up for lost.
             if trouble.is_none_or(|at| at.elapsed() > shared.settings.lease) {
@@ -87,6 +94,17 @@ fn report_some(tx: &mut Tx<'_>, catalog: &Catalog) -> Result<Vec<report::Report>
     let now = tx.now();
     let next = || report::write_next(tx, now, catalog).transpose();
     std::iter::from_fn(next).take(BATCHES_PER_STEP).collect()
+}
+
+async fn follow_clock(shared: &Shared) -> Result<()> {
+    let changed = shared.db.write(|tx| clock::follow(tx, tx.now())).await?;
+    if changed > 0 {
+        tracing::warn!(
+            changed,
+            "the clock was set back: back-offs, leases and probes count from now instead"
+        );
+    }
+    Ok(())
 }
 
 async fn reap(shared: &Shared) -> Result<bool> {

@@ -252,6 +252,9 @@ impl Worker {
         };
         let settler = tokio::spawn(settler::run(settler, finished));
         let mut loops = JoinSet::new();
+        if stages.is_empty() && !self.settings.until_empty {
+            loops.spawn(wait_for_the_end(shared.clone()));
+        }
         for (stage, handler) in stages {
             loops.spawn(stage::run(shared.clone(), stage, handler));
         }
@@ -333,6 +336,17 @@ async fn refresh_catalog(db: Db, sender: watch::Sender<Catalog>) {
             Err(error) => tracing::debug!(%error, "settings could not be read; the old ones stay"),
         }
     }
+}
+
+/// What a worker without stages does: its process does something else, and it keeps house until it
+/// is told to stop.
+async fn wait_for_the_end(shared: Arc<Shared>) -> Result<()> {
+    let mut stop = shared.stop.clone();
+    while *stop.borrow_and_update() == Stop::No && !shared.fence.is_lost() {
+        // Wakes up to see whether the lease was lost, which nothing else would tell it.
+        let _ = tokio::time::timeout(Duration::from_secs(1), stop.changed()).await;
+    }
+    Ok(())
 }
 
 /// Passes the process's stop on to the jobs under way.

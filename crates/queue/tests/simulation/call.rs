@@ -5,7 +5,9 @@ use queue::rules::moving::Places;
 use queue::rules::people::hold::Group;
 use queue::rules::people::retry::{self, Filter, Retried};
 use queue::rules::people::{Actor, cancel, discard, hold, pause, requeue, review};
-use queue::rules::{add, batch, budget, claim, lease, pipelines, report, running, settle};
+use queue::rules::{
+    add, batch, budget, claim, clock, lease, pipelines, preparing, report, running, settle,
+};
 use queue::{
     Added, Catalog, Claimed, Error, JobError, Lease, NewJob, Outcome, Records, Result, Settled,
     Settlement,
@@ -56,6 +58,8 @@ pub enum Call {
         worker: i64,
     },
     Reap,
+    /// Times written before the clock was set back are counted from now.
+    FollowClock,
     Deregister {
         worker: i64,
     },
@@ -165,6 +169,8 @@ pub enum Call {
         pipeline: usize,
         collection: Option<String>,
         priority: Option<i64>,
+        /// A job fills and accepts it; else a command does.
+        prepared: bool,
     },
     BatchFill {
         batch: i64,
@@ -212,6 +218,8 @@ pub enum Answer {
     /// How many entries were moved, and the jobs that are new.
     Moved(i64, Vec<i64>),
     Reported(Option<Box<report::Report>>),
+    /// A batch, and the job that prepares it.
+    Created(i64, Option<i64>),
 }
 
 /// The name of a worker, as history has it.
@@ -241,6 +249,10 @@ pub fn perform(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call) -> Res
         }
         Call::Renew { worker } => {
             Answer::Holdings(lease::renew(tx, now, *worker, crate::world::LEASE)?)
+        }
+        Call::FollowClock => {
+            clock::follow(tx, now)?;
+            Answer::Done
         }
         Call::Reap => Answer::Maybe(lease::reap(tx, now, catalog, None)?),
         Call::Deregister { worker } => {
@@ -370,7 +382,7 @@ fn perform_for_batches(
         postgres: "",
     };
     match call {
-        Call::BatchCreate { pipeline, collection, priority } => {
+        Call::BatchCreate { pipeline, collection, priority, prepared } => {
             let new = batch::NewBatch {
                 label: "box",
                 pipeline: by_index(catalog, *pipeline)?.id,
@@ -379,7 +391,14 @@ fn perform_for_batches(
                 mode: "either",
                 priority: *priority,
             };
-            return Ok(Answer::Id(batch::create(tx, now, &new)?));
+            let id = batch::create(tx, now, &new)?;
+            if !prepared {
+                return Ok(Answer::Created(id, None));
+            }
+            let pipeline = by_index(catalog, crate::world::PREPARING)?;
+            let added = add::add(tx, now, pipeline, "ann", &[preparer(id)])?;
+            preparing::prepare(tx, id, added[0].job)?;
+            return Ok(Answer::Created(id, Some(added[0].job)));
         }
         Call::BatchFill { batch, entries } => batch::fill(tx, catalog, *batch, entries)?,
         Call::BatchAccept { batch } => drop(batch::accept(tx, now, *batch)?),
@@ -410,6 +429,12 @@ fn perform_for_batches(
         other => return Err(Error::BadInput(format!("nobody performs {other:?}"))),
     }
     Ok(Answer::Done)
+}
+
+/// The job that prepares a batch.
+pub fn preparer(batch: i64) -> NewJob {
+    let lock = Some(format!("batch/{batch}"));
+    NewJob { subject: format!("batch {batch}"), lock, ..NewJob::default() }
 }
 
 fn by_index(catalog: &Catalog, index: usize) -> Result<&queue::Pipeline> {

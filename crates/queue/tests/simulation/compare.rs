@@ -168,6 +168,7 @@ fn batches(model: &Model, t: &Tables) -> Verdict {
         same("I7: counts of a batch", (id, counted), (id, expected))?;
         same("state of a batch", (id, row.state), (id, batch.state.number()))?;
         same("batch held", (id, row.held), (id, batch.held))?;
+        same("job that prepares a batch", (id, row.prepared_by), (id, batch.preparer))?;
         same("entries of a batch", (id, row.entries), (id, batch.entries.len() as i64))?;
     }
     Ok(())

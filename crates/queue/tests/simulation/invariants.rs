@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const READY: i64 = 0;
 const PARKED: i64 = 1;
+const DELAYED: i64 = 2;
 const HELD: i64 = 3;
 const FAILED: i64 = 3;
 
@@ -131,8 +132,27 @@ fn counts(t: &Tables) -> Verdict {
             format!("I7: batch {} counts {counted:?}, and its jobs are {expected:?}", b.id)
         })?;
         must(!(b.state == 1 && b.open == 0), || format!("batch {} waits for nothing", b.id))?;
+        let ended = |job: i64| t.jobs.get(&job).is_none_or(|j| j.status != 0);
+        must(!(b.state == 0 && b.prepared_by.is_some_and(ended)), || {
+            format!("batch {} waits for nothing: the job that prepares it has ended", b.id)
+        })?;
         must(!(b.state == 3 && b.open > 0), || {
             format!("batch {} is completed with open jobs", b.id)
+        })?;
+    }
+    Ok(())
+}
+
+/// After a clock was set back, no back-off counts from a moment that has not come, and each is as long
+/// as it was.
+pub fn clock(before: &Tables, t: &Tables, now: i64) -> Verdict {
+    for w in t.waiting.values().filter(|w| w.state == DELAYED && w.begun) {
+        must(w.since <= now + queue::rules::clock::TOLERANCE_MICROS, || {
+            format!("job {} waits since a time that has not come, until {}", w.id, w.due)
+        })?;
+        let old = before.waiting.get(&w.id).filter(|old| old.state == DELAYED);
+        must(old.is_none_or(|old| old.due - old.since == w.due - w.since), || {
+            format!("job {} waits for another time than it was told", w.id)
         })?;
     }
     Ok(())

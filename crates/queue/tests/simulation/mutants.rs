@@ -228,6 +228,42 @@ fn of_records() -> Vec<Mutant> {
             )],
         ),
         mutant("success of another run", &[("sql/end_jobs", "?6, ?7)", "?6, ?7 - 1)")]),
+        mutant(
+            "batches outlive the jobs that prepare them",
+            &[("sql/prepared_batches", "prepared_by = ?1", "prepared_by = -?1")],
+        ),
+        mutant(
+            "success of a job leaves its batch pending",
+            &[(
+                "sql/settle_context",
+                "state = 0 and prepared_by is not null",
+                "state = 9 and prepared_by is not null",
+            )],
+        ),
+        mutant(
+            "requeue does not open the batch again",
+            &[("sql/reopen_batch", "state in (2, 4, 5)", "state = 9")],
+        ),
+        mutant(
+            "cancelled batches opened again",
+            &[("sql/set_preparer", "prepared_by = ?2", "prepared_by = coalesce(?2, prepared_by)")],
+        ),
+        mutant(
+            "back-offs from before the clock was set back",
+            &[("sql/rebase_waiting", "state = 2 and begun", "state = 9 and begun")],
+        ),
+        mutant(
+            "back-offs longer after the clock was set back",
+            &[("sql/rebase_waiting", "due = due - (since - ?1)", "due = due")],
+        ),
+        mutant(
+            "leases from before the clock was set back",
+            &[("sql/rebase_workers", "ended_at is null", "ended_at = -1")],
+        ),
+        mutant(
+            "probes from before the clock was set back",
+            &[("sql/rebase_targets", "opened_at is not null", "opened_at = -1")],
+        ),
         mutant("reports while jobs are open", &[("sql/reporting_batch", "and open = 0", "")]),
     ]
 }

@@ -41,7 +41,10 @@ pub fn step(number: u64, model: &Model, clients: &Clients) -> Step {
         88..95 => pick.rng.random_range(2..9) * SECOND,
         95..98 => pick.rng.random_range(9..29) * SECOND,
         98 => pick.rng.random_range(30..400) * SECOND,
-        // Clocks are set back, too.
+        // Clocks are set back, too: by a little, and now and then by days.
+        _ if pick.rng.random_range(0..100) < 25 => {
+            -pick.rng.random_range(1..4) * 86_400 * SECOND - pick.rng.random_range(0..SECOND)
+        }
         _ => -pick.rng.random_range(0..3 * SECOND),
     };
     let fate = match pick.rng.random_range(0..20) {
@@ -79,6 +82,9 @@ impl Pick<'_> {
         let usable: Vec<i64> = self.clients.workers.iter().filter(good).copied().collect();
         if usable.len() < 2 || (usable.len() < 4 && self.chance(1)) {
             return self.register();
+        }
+        if self.model.latest - self.model.now > LEASE * 100 && self.chance(10) {
+            return Call::FollowClock;
         }
         let soon = self.model.now + LEASE / 2;
         let tired = usable.iter().find(|w| self.model.workers[w].lease_until < soon);
@@ -335,9 +341,10 @@ impl Pick<'_> {
     }
 
     fn worker_life(&mut self) -> Option<Call> {
-        Some(match self.rng.random_range(0..10) {
+        Some(match self.rng.random_range(0..12) {
             0..4 => Call::Renew { worker: self.worker()? },
             4..9 => Call::Reap,
+            9..11 => Call::FollowClock,
             _ => Call::Deregister { worker: self.worker()? },
         })
     }
@@ -470,7 +477,8 @@ impl Pick<'_> {
             let pipeline = self.pipe();
             let collection = self.chance(40).then(|| self.name(&COLLECTIONS));
             let priority = self.chance(40).then(|| self.rng.random_range(30..70));
-            return Call::BatchCreate { pipeline, collection, priority };
+            let prepared = self.chance(60);
+            return Call::BatchCreate { pipeline, collection, priority, prepared };
         };
         let state = self.model.batches[&batch].state;
         let (after, limit) = (0, self.rng.random_range(1..4));
@@ -499,7 +507,8 @@ impl Pick<'_> {
             BatchState::Reporting | BatchState::UpdateReporting => self.retry(0),
             _ => {
                 let pipeline = self.pipe();
-                Call::BatchCreate { pipeline, collection: None, priority: None }
+                let prepared = self.chance(60);
+                Call::BatchCreate { pipeline, collection: None, priority: None, prepared }
             }
         }
     }

@@ -88,6 +88,7 @@ impl Simulation {
                 .map_err(|e| format!("the crash failed: {e}"))?;
             return self.check();
         }
+        let before = self.tables.clone();
         let answer = self.memory.write(now, |tx| perform(tx, now, &catalog, &step.call));
         self.model.follow(&step.call, &answer)?;
         self.count(&step.call, &answer);
@@ -100,7 +101,11 @@ impl Simulation {
                 .write(now, Catalog::load)
                 .map_err(|e| format!("the catalog cannot be read: {e}"))?;
         }
-        self.check()
+        self.check()?;
+        match step.call {
+            Call::FollowClock => invariants::clock(&before, &self.tables, now),
+            _ => Ok(()),
+        }
     }
 
     fn count(&mut self, call: &Call, answer: &queue::Result<Answer>) {

@@ -37,8 +37,8 @@ rows!(JobRow {
 rows!(WaitingRow {
     id: i64, stage: i64, state: i64, priority: i64, due: i64, lock: String, coalesce_key: Option<String>,
     begun: bool, batch: Option<i64>, collection: Option<String>, targets: Option<String>,
-    workspace: Option<String>, needs: Option<String>, blocked_on: Option<String>,
-} "select id, stage, state, priority, due, lock, coalesce_key, begun, batch, collection, targets, workspace, needs, blocked_on from waiting order by id");
+    workspace: Option<String>, needs: Option<String>, blocked_on: Option<String>, since: i64,
+} "select id, stage, state, priority, due, lock, coalesce_key, begun, batch, collection, targets, workspace, needs, blocked_on, since from waiting order by id");
 
 rows!(StartedRow {
     lock: String, id: i64, stage: i64, worker: Option<i64>, token: i64, started_at: Option<i64>,
@@ -67,8 +67,8 @@ rows!(ReservationRow { job: i64, resource: String, amount: i64, worker: i64 }
 
 rows!(BatchRow {
     id: i64, state: i64, held: bool, total: i64, open: i64, succeeded: i64, failed: i64, cancelled: i64,
-    entries: i64,
-} "select id, state, held, total, open, succeeded, failed, cancelled, (select count(*) from batch_entries e where e.batch = b.id) from batches b order by id");
+    entries: i64, prepared_by: Option<i64>,
+} "select id, state, held, total, open, succeeded, failed, cancelled, (select count(*) from batch_entries e where e.batch = b.id), prepared_by from batches b order by id");
 
 rows!(NameRow { kind: String, name: String }
     "select kind, name from holds union all select 'pause ' || kind, cast(id as text) from pauses order by 1, 2");

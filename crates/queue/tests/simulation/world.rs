@@ -15,6 +15,9 @@ pub const WORKSPACES: [&str; 2] = ["desk", "shelf"];
 pub const COLLECTIONS: [&str; 2] = ["maps", "letters"];
 pub const RESOURCES: [&str; 2] = ["disk", "memory"];
 
+/// The index of the pipeline whose jobs prepare batches.
+pub const PREPARING: usize = 4;
+
 /// The pipelines, in the order of their ids.
 pub fn specs() -> Vec<PipelineSpec> {
     let quick = StageSettings {
@@ -47,7 +50,10 @@ pub fn specs() -> Vec<PipelineSpec> {
         stages: stages(&["draw", "keep"]),
         ..PipelineSpec::queue("thumbs")
     };
-    vec![files, orders, ingest, thumbs]
+    // Its jobs fill and accept batches, as far as this world goes by ending.
+    let mut batch = PipelineSpec::staged("batch", &[]);
+    batch.stages = stages(&["examine", "expand"]);
+    vec![files, orders, ingest, thumbs, batch]
 }
 
 /// An empty queue with the pipelines of this world.

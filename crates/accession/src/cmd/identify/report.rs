@@ -185,7 +185,8 @@ fn csv_rows(text: &mut Vec<u8>, outcome: &Outcome) -> std::io::Result<()> {
 fn csv(text: &mut Vec<u8>, fields: &[&str]) -> std::io::Result<()> {
     for (place, field) in fields.iter().enumerate() {
         let comma = if place == 0 { "" } else { "," };
-        if field.contains([',', '"', '\n', '\r']) {
+        let field = crate::output::printable(field);
+        if field.contains([',', '"']) {
             write!(text, "{comma}\"{}\"", field.replace('"', "\"\""))?;
         } else {
             write!(text, "{comma}{field}")?;
@@ -204,5 +205,13 @@ mod tests {
         let mut text = Vec::new();
         csv(&mut text, &["a", "b,c", "d\"e", ""]).unwrap();
         assert_eq!(text, b"a,\"b,c\",\"d\"\"e\",\r\n");
+    }
+
+    #[test]
+    fn control_characters_are_shown_not_obeyed() {
+        let mut text = Vec::new();
+        csv(&mut text, &["a\u{1b}[31mb\nc\rd"]).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(!text.trim_end().contains(char::is_control), "{text:?}");
     }
 }

@@ -10,12 +10,14 @@
 //! | anything else | permanent error |
 
 use crate::cmd::queue::guard;
+use crate::cmd::queue::program_lock::{ProgramLock, byte_of};
 use queue::runtime::{Context, Stop, Work};
 use queue::{Claimed, JobError, Outcome, subject};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,11 +29,19 @@ use tokio::sync::watch;
 const LINES_KEPT: usize = 10;
 const LINE_BYTES_KEPT: usize = 500;
 
+/// How often a worker looks whether an earlier run's program is gone before it puts the job back,
+/// and when it looks again.
+const LOOKS: u32 = 20;
+const AGAIN_MICROS: i64 = 5_000_000;
+
 pub struct Exec {
     pub queue: String,
     pub command: OsString,
     pub timeout: Option<Duration>,
     pub grace: Duration,
+    /// Where programs keep their locks, and the database that the locks are of.
+    pub locks: PathBuf,
+    pub database: String,
     /// Told when the program does not exist.
     pub stop: watch::Sender<Stop>,
     pub missing: Arc<Mutex<Option<String>>>,
@@ -68,6 +78,17 @@ impl Exec {
                 "the subject has a NUL byte, which no program can be given; rename it",
             )));
         }
+        if self.still_runs(&job.lease.lock).await? {
+            // The run that started it was cut short, and what is left of it cannot be ended.
+            let now = context.db().read(|tx| Ok::<_, db::Error>(tx.now())).await;
+            return Ok(Outcome::Wait {
+                due: now.unwrap_or_else(|_| db::system_now()) + AGAIN_MICROS,
+                why: format!(
+                    "the program of an earlier run still works on it on this machine; `fuser {}` lists such programs",
+                    self.locks.display()
+                ),
+            });
+        }
         let command = fill_in(&self.command, &raw);
         let mut child = self.spawn(job, &raw, &command, context)?;
         let mut guard =
@@ -89,6 +110,18 @@ impl Exec {
         Ok(self.judge(&ended, context.stop()))
     }
 
+    /// Whether what an earlier run started is alive. What was just ended has a moment to be gone.
+    async fn still_runs(&self, lock: &str) -> std::io::Result<bool> {
+        let lock = ProgramLock::open(&self.locks, byte_of(&self.database, lock))?;
+        for _ in 0..LOOKS {
+            if !lock.is_held()? {
+                return Ok(false);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(true)
+    }
+
     fn spawn(
         &self,
         job: &Claimed,
@@ -104,8 +137,12 @@ impl Exec {
                 &self.grace.as_millis().to_string(),
                 "--lease-until",
                 &lease_until(context).as_millis().to_string(),
-                "--",
+                "--lock-byte",
+                &byte_of(&self.database, &job.lease.lock).to_string(),
+                "--lock-file",
             ])
+            .arg(&self.locks)
+            .arg("--")
             .arg(command)
             .env("ACCESSION_SUBJECT", OsStr::from_bytes(raw))
             .env("ACCESSION_JOB", job.lease.job.to_string())

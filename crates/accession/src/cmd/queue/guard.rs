@@ -2,11 +2,16 @@
 //! worker's lease ends. A worker that was killed or stopped cannot do that itself, and its job may
 //! be given to another; two programs must never work on one subject.
 //!
+//! The guard starts the program through a keeper (see [`super::keeper`]), which ends the program if the
+//! guard is killed, and under a lock that tells a later worker that the program still runs (see
+//! [`super::program_lock`]).
+//!
 //! The worker writes to the guard's standard input: `payload N\n` and N bytes, then `lease MS\n`
 //! whenever its lease is renewed, and `stop\n` when the program should end. The end of the input
 //! means that the worker is gone. The ends of leases are times of [`clock`], which is one for all
 //! processes of a machine: however late they are read, they mean the same.
 
+use super::program_lock::ProgramLock;
 use crate::exit::{Exit, Failure};
 use nix::sys::signal::{Signal, killpg, raise};
 use nix::time::{ClockId, clock_gettime};
@@ -25,6 +30,11 @@ pub struct Guard {
     /// Until when the lease is good at the start, in milliseconds of the machine's monotonic clock
     #[arg(long)]
     lease_until: u64,
+    /// The file and the byte in it that the program keeps locked while any of it lives
+    #[arg(long, requires = "lock_byte")]
+    lock_file: Option<std::path::PathBuf>,
+    #[arg(long)]
+    lock_byte: Option<i64>,
     /// What the shell runs
     command: std::ffi::OsString,
 }
@@ -57,9 +67,11 @@ pub fn run(args: Guard) -> Result<Exit, Failure> {
         // The worker was stopped while it said what to run: the job may be someone else's by now.
         end_by(Signal::SIGKILL);
     }
-    // A process group of its own, so that what the program started ends with it.
-    let mut child = Command::new("sh")
-        .arg("-c")
+    let lock = take_lock(&args)?;
+    // A process group of its own, so that what the program started ends with it. Started by the main
+    // thread, which lives as long as this process: the kernel tells the keeper when that thread ends.
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["queue", "keeper", "--guard", &std::process::id().to_string(), "--"])
         .arg(&args.command)
         .stdin(Stdio::piped())
         .process_group(0)
@@ -74,11 +86,13 @@ pub fn run(args: Guard) -> Result<Exit, Failure> {
     std::thread::spawn(move || listen(input, &sender));
     std::thread::spawn(move || drop(news.send(News::Ended(child.wait()))));
     let mut kill_at: Option<Instant> = None;
+    let mut stopped = false;
     loop {
         let wake = kill_at.map_or(lease_ends, |at| at.min(lease_ends));
         match inbox.recv_timeout(wake.saturating_duration_since(Instant::now())) {
             Ok(News::Lease(until)) => lease_ends = until,
             Ok(News::Stop | News::WorkerGone) if kill_at.is_none() => {
+                stopped = true;
                 signal(group, Signal::SIGTERM);
                 kill_at = Some(Instant::now() + Duration::from_millis(args.grace_ms));
             }
@@ -86,9 +100,15 @@ pub fn run(args: Guard) -> Result<Exit, Failure> {
             Ok(News::Ended(status)) => {
                 // Whatever it left behind in its group goes too.
                 signal(group, Signal::SIGKILL);
-                end_like(status?)
+                let status = status?;
+                if status.code().is_some() && !stopped {
+                    // It ended by itself: what it left running elsewhere, it meant to leave.
+                    lock.iter().for_each(ProgramLock::release);
+                }
+                end_like(status)
             }
             Err(RecvTimeoutError::Timeout) => {
+                stopped = true;
                 signal(group, Signal::SIGKILL);
                 kill_at = None;
                 lease_ends = Instant::now() + Duration::from_secs(1);
@@ -96,6 +116,17 @@ pub fn run(args: Guard) -> Result<Exit, Failure> {
             Err(RecvTimeoutError::Disconnected) => return Ok(Exit::No),
         }
     }
+}
+
+/// Locks what tells others that the program runs. The worker saw that the lock was free: one that
+/// is held now is held by another run of the job, whose lease is newer.
+fn take_lock(args: &Guard) -> std::io::Result<Option<ProgramLock>> {
+    let (Some(path), Some(byte)) = (&args.lock_file, args.lock_byte) else { return Ok(None) };
+    let lock = ProgramLock::open(path, byte)?;
+    if !lock.take()? {
+        end_by(Signal::SIGKILL);
+    }
+    Ok(Some(lock))
 }
 
 fn read_payload(input: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
@@ -132,7 +163,7 @@ fn signal(group: Pid, signal: Signal) {
 }
 
 /// Ends as the program did: with its exit status, or by the signal that ended it.
-fn end_like(status: ExitStatus) -> ! {
+pub fn end_like(status: ExitStatus) -> ! {
     match status.signal().and_then(|s| Signal::try_from(s).ok()) {
         Some(signal) => end_by(signal),
         None => std::process::exit(status.code().unwrap_or(255)),

@@ -5,7 +5,9 @@ mod add;
 mod define;
 mod exec;
 mod guard;
+mod keeper;
 pub mod look;
+mod program_lock;
 mod watch;
 mod work;
 
@@ -125,6 +127,9 @@ enum Command {
     /// Runs one program for a worker, and ends it when the worker's lease does
     #[command(hide = true)]
     Guard(guard::Guard),
+    /// Starts the program for a guard, and ends it when the guard dies
+    #[command(hide = true)]
+    Keeper(keeper::Keeper),
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
@@ -155,6 +160,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         Command::Watch(args) => watch::run(args, global),
         Command::Work(args) => work::run(args, global),
         Command::Guard(args) => guard::run(args),
+        Command::Keeper(args) => keeper::run(args),
     }
 }
 

@@ -4,10 +4,11 @@ use super::exec::Exec;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::session::{Session, parse_duration};
+use crate::session::{Session, data_directory, make_private, parse_duration};
 use queue::runtime::{Settings, Stop, Worker, host_name};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -112,6 +113,8 @@ pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
         command: args.exec.clone(),
         timeout: args.timeout,
         grace: args.grace,
+        locks: program_locks(global)?,
+        database: crate::session::address(global)?.to_string(),
         stop: stop.clone(),
         missing: missing.clone(),
         pass_output: !args.no_output && !session.json,
@@ -132,6 +135,20 @@ pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
     }
     output::work_done(&summary, session.json, session.quiet)?;
     Ok(Exit::Yes)
+}
+
+/// The file whose bytes the programs of this machine lock: beside an SQLite database, else in the
+/// data directory.
+fn program_locks(global: &Global) -> Result<PathBuf, Failure> {
+    if let db::Address::Sqlite(path) = crate::session::address(global)? {
+        db::open_beside(&path, "-programs")?;
+        let mut name = path.into_os_string();
+        name.push("-programs");
+        return Ok(name.into());
+    }
+    let dir = data_directory(global)?;
+    make_private(&dir)?;
+    Ok(dir.join("programs.lock"))
 }
 
 fn capacity(pairs: &[String]) -> Result<BTreeMap<String, i64>, Failure> {

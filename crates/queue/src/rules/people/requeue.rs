@@ -10,6 +10,7 @@ use crate::rules::ending;
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::{self, Hopeful};
 use crate::rules::people::hold;
+use crate::rules::preparing;
 use db::{Micros, Statement, Tx, statement};
 
 /// Where a requeued job is now.
@@ -95,6 +96,7 @@ fn requeue_failed(
     count(tx, found.id, stage)?;
     let held = hold::held_names_locked(tx)?.of(found.batch, found.collection.as_deref());
     let status = insert(tx, now, found, stage, key.as_deref(), held)?;
+    preparing::reopen(tx, now, found.id)?;
 
     let (mut journal, mut counts) = (Journal::default(), Counts::default());
     let event = Event::new(found.id, now, actor.who, "requeued")

@@ -1,7 +1,7 @@
 //! Batches, by the model.
 
 use super::{Batch, Model, Verdict, same};
-use crate::call::{Answer, Call, Whose};
+use crate::call::{Answer, Call, Whose, preparer};
 use queue::{BatchState, NewJob};
 use std::collections::BTreeMap;
 
@@ -32,7 +32,10 @@ impl Model {
 
     pub(super) fn acted_on_batch(&mut self, call: &Call, answer: &Answer) -> Verdict {
         match (call, answer) {
-            (Call::BatchCreate { pipeline, collection, priority }, Answer::Id(id)) => {
+            (
+                Call::BatchCreate { pipeline, collection, priority, .. },
+                Answer::Created(id, job),
+            ) => {
                 let batch = Batch {
                     pipe: *pipeline,
                     collection: collection.clone(),
@@ -43,8 +46,16 @@ impl Model {
                     entries: BTreeMap::new(),
                     dropped: 0,
                     reports: 0,
+                    preparer: *job,
                 };
-                same("a batch of this id", self.batches.insert(*id, batch).is_some(), false)
+                same("a batch of this id", self.batches.insert(*id, batch).is_some(), false)?;
+                match job {
+                    Some(job) => {
+                        let pipe = crate::world::PREPARING;
+                        self.add_one(pipe, &preparer(*id), None, Some(*job))
+                    }
+                    None => Ok(()),
+                }
             }
             (Call::BatchFill { batch, entries }, Answer::Done) => {
                 let known = &mut self.batch(*batch).entries;
@@ -59,16 +70,15 @@ impl Model {
                 let sums = self.sums(*batch);
                 let found = self.batch(*batch);
                 found.broken = sums.total == 0;
+                found.preparer = None;
                 if sums.open == 0 {
                     found.state = BatchState::Reporting;
                 }
                 Ok(())
             }
             (Call::BatchFail { batch }, Answer::Done) => {
-                let found = self.batch(*batch);
-                found.broken = true;
-                found.entries.clear();
-                found.state = BatchState::Reporting;
+                self.batch(*batch).preparer = None;
+                self.break_batch(*batch);
                 Ok(())
             }
             (Call::BatchMove { limit }, Answer::Moved(count, new)) => {
@@ -83,6 +93,7 @@ impl Model {
                 let found = self.batch(*batch);
                 found.state = BatchState::Deleted;
                 found.held = false;
+                found.preparer = None;
                 self.holds.remove(&Whose::Batch(*batch));
                 Ok(())
             }
@@ -97,6 +108,36 @@ impl Model {
 
     fn batch(&mut self, id: i64) -> &mut Batch {
         self.batches.get_mut(&id).expect("the model knows the batch")
+    }
+
+    fn break_batch(&mut self, id: i64) {
+        let found = self.batch(id);
+        found.broken = true;
+        found.entries.clear();
+        found.state = BatchState::Reporting;
+    }
+
+    fn prepared_by(&self, job: i64) -> Option<i64> {
+        self.batches.iter().find(|(_, b)| b.preparer == Some(job)).map(|(id, _)| *id)
+    }
+
+    /// A batch ends with the job that prepares it.
+    pub(super) fn preparer_ended(&mut self, job: i64) {
+        let Some(id) = self.prepared_by(job) else { return };
+        if self.batches[&id].state == BatchState::Pending {
+            self.break_batch(id);
+        }
+        if self.jobs[&job].failed().is_none() {
+            self.batch(id).preparer = None;
+        }
+    }
+
+    /// It is pending again when that job is requeued.
+    pub(super) fn preparer_requeued(&mut self, job: i64) {
+        let Some(id) = self.prepared_by(job) else { return };
+        let found = self.batch(id);
+        found.state = BatchState::Pending;
+        found.broken = false;
     }
 
     fn moved(&mut self, limit: i64, count: i64, new: &[i64]) -> Verdict {

@@ -201,6 +201,7 @@ impl Model {
             discarded: false,
         });
         self.touched.extend(self.jobs[&id].batch);
+        self.preparer_ended(id);
     }
 
     fn interrupt(&mut self, id: i64) {
@@ -272,6 +273,10 @@ impl Model {
                 };
                 same("holdings", held, self.jobs.values().filter_map(mine).collect())
             }
+            (Call::FollowClock, Answer::Done) => {
+                self.follow_clock();
+                Ok(())
+            }
             (Call::Reap, Answer::Maybe(lost)) => self.reaped(*lost),
             (Call::Deregister { worker }, Answer::Done) => {
                 self.worker_ends(*worker);
@@ -312,6 +317,30 @@ impl Model {
     fn change_run(&mut self, id: i64, change: impl FnOnce(&mut super::Running)) {
         if let Place::Running(run) = &mut self.change(id).place {
             change(run);
+        }
+    }
+
+    /// What was counted from a moment that has not come yet is counted from now.
+    fn follow_clock(&mut self) {
+        let (now, back) = (self.now, self.latest - self.now);
+        let ahead = now + queue::rules::clock::TOLERANCE_MICROS;
+        for worker in self.workers.values_mut().filter(|w| !w.ended) {
+            if worker.lease_until - crate::world::LEASE > ahead {
+                worker.lease_until = now + crate::world::LEASE;
+            }
+        }
+        for target in self.targets.values_mut() {
+            if target.next_probe.is_some_and(|at| at - target.probe_wait > ahead) {
+                target.next_probe = Some(now + target.probe_wait);
+            }
+        }
+        for job in self.jobs.values_mut() {
+            // When it began to wait is in the tables: by how much it is sooner is looked at there.
+            if let Place::Waiting(w) = &mut job.place
+                && w.begun
+            {
+                w.due.0 -= back;
+            }
         }
     }
 

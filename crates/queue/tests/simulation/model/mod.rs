@@ -144,6 +144,8 @@ pub struct Batch {
     /// Entries that were cancelled before they became jobs.
     pub dropped: i64,
     pub reports: i64,
+    /// The job that fills and accepts it, while that job can still end it or be requeued.
+    pub preparer: Option<i64>,
 }
 
 /// total, open, succeeded, failed, cancelled.
@@ -406,6 +408,7 @@ impl Model {
         let job = self.change(id);
         job.place = Place::Ended(status);
         self.touched.extend(self.jobs[&id].batch);
+        self.preparer_ended(id);
     }
 
     /// Compares the answer to a call with what the model expects, and follows it.
@@ -458,7 +461,11 @@ impl Model {
                 self.carried(*worker, places, settled)
             }
             (
-                Call::Register { .. } | Call::Renew { .. } | Call::Reap | Call::Deregister { .. },
+                Call::Register { .. }
+                | Call::Renew { .. }
+                | Call::Reap
+                | Call::FollowClock
+                | Call::Deregister { .. },
                 _,
             )
             | (Call::Start { .. } | Call::Progress { .. }, _)

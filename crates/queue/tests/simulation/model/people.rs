@@ -323,6 +323,7 @@ impl Model {
             let batch = job.batch;
             self.touched.extend(batch);
             self.count();
+            self.preparer_requeued(id);
         }
     }
 

@@ -1,0 +1,76 @@
+//! The job that prepares a batch: it fills a pending batch and accepts it.
+//!
+//! A pending batch that has such a job ends with that job: a job that ends in any way and leaves its
+//! batch pending makes the batch fail, and the batch is reported. So no batch waits for a job that
+//! will never run. A requeue of a failed job opens its batch again.
+
+use crate::codes::{BatchState, Status};
+use crate::error::Result;
+use crate::rules::batch;
+use crate::rules::ending::EndRow;
+use db::{Micros, Statement, Tx, Value, statement};
+
+/// Names the job that fills a pending batch and accepts it. Call it in the transaction that creates
+/// the batch and adds the job.
+pub fn prepare(tx: &mut Tx<'_>, batch: i64, job: i64) -> Result<()> {
+    set_preparer(tx, batch, Some(job))
+}
+
+/// The batch no longer depends on the job that prepared it: a requeue of the job leaves it alone.
+pub(crate) fn unlink(tx: &mut Tx<'_>, batch: i64) -> Result<()> {
+    set_preparer(tx, batch, None)
+}
+
+fn set_preparer(tx: &mut Tx<'_>, batch: i64, job: Option<i64>) -> Result<()> {
+    const SET: Statement = statement!("sql/set_preparer");
+    tx.send(&SET, &db::params![batch, job])?;
+    Ok(())
+}
+
+/// Ends the batches that wait for jobs which have just ended.
+pub(crate) fn jobs_ended(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    who: &str,
+    status: Status,
+    ended: &[EndRow],
+) -> Result<()> {
+    const PREPARED: Statement = statement!("sql/prepared_batches", per engine);
+    let rows: Vec<[Value<'_>; 1]> = ended.iter().map(|end| db::params![end.job]).collect();
+    let found: Vec<(i64, i64)> = tx.each(&PREPARED, &[], &rows)?;
+    for (id, job) in found {
+        let why = ended.iter().find(|end| end.job == job).and_then(|end| end.why.as_deref());
+        if batch::lock(tx, id)?.state == BatchState::Pending {
+            batch::fail_with_its_job(tx, now, id, &sentence(job, who, status, why))?;
+        }
+        if status != Status::Failed {
+            // Only a failed job can be requeued.
+            unlink(tx, id)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the report says: what ended, and what to do.
+fn sentence(job: i64, who: &str, status: Status, why: Option<&str>) -> String {
+    let why = why.unwrap_or("no reason was given");
+    match status {
+        Status::Failed => format!(
+            "job {job}, which prepares the batch, failed: {why}. Remove the cause, then requeue the job with `accession jobs requeue {job}`: the batch goes on with it"
+        ),
+        Status::Cancelled => format!(
+            "job {job}, which prepares the batch, was cancelled by {who}: {why}. Submit the batch again if it is still wanted"
+        ),
+        _ => format!(
+            "job {job}, which prepares the batch, ended without accepting the batch: {why}. Submit the batch again"
+        ),
+    }
+}
+
+/// Opens the batch again that failed with this job. The caller requeues the job.
+pub(crate) fn reopen(tx: &mut Tx<'_>, now: Micros, job: i64) -> Result<()> {
+    const REOPEN: Statement = statement!("sql/reopen_batch");
+    tx.send(&REOPEN, &db::params![job, now])?;
+    tx.wake(batch::TOPIC);
+    Ok(())
+}

@@ -1,0 +1,1 @@
+update batches set prepared_by = $2 where id = $1
