@@ -1,1 +1,3 @@
 //! Stores and records that were damaged or removed behind the registry.
+
+mod damaged;

@@ -14,6 +14,10 @@ use ocfl::Object;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+/// When the content of a copy was last read, as far as a rebuilt registry knows: rebuilding reads
+/// inventories and records only.
+const NEVER: Micros = 0;
+
 /// What rebuilding came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Rebuilt {
@@ -162,11 +166,11 @@ fn adopt(tx: &mut Tx<'_>, copy: &AnotherCopy) -> Result<bool> {
             ),
         ));
     }
-    // Nobody has looked at it yet, so it is due like the one it equals, or at once.
+    // It is due like the one it equals, or at once.
     let now = tx.now();
     let (at, due) = like.map_or((now, now), |c| (c.stored_at, c.fixity_due));
     let AnotherCopy { store, version, key, digest, .. } = copy;
-    tx.send(&COPY, &db::params![id, store, *version, key, digest, at, due])?;
+    tx.send(&COPY, &db::params![id, store, *version, key, digest, at, due, NEVER])?;
     Ok(true)
 }
 
@@ -410,7 +414,10 @@ fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
 fn restore_copy(tx: &mut Tx<'_>, id: i64, head: i64, at: Micros, facts: &Facts) -> Result<()> {
     const COPY: Statement = statement!("sql/put_copy");
     let due = at.saturating_add(facts.fixity_micros);
-    tx.send(&COPY, &db::params![id, &facts.store, head, &facts.key, &facts.digest, at, due])?;
+    tx.send(
+        &COPY,
+        &db::params![id, &facts.store, head, &facts.key, &facts.digest, at, due, NEVER],
+    )?;
     Ok(())
 }
 
