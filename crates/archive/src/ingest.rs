@@ -41,8 +41,12 @@ pub struct Ingest {
 pub struct Waiting {
     pub path: String,
     pub digest: String,
-    /// When it was stored and found good.
+    /// When it was stored.
     pub at: Micros,
+    /// When all that the version has in this store was last read and compared, if that is not when
+    /// it was stored: content of earlier versions may only have been listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_at: Option<Micros>,
 }
 
 /// Counts for reports.
@@ -251,6 +255,12 @@ pub fn put_files(tx: &mut Tx<'_>, job: i64, files: &[JobFile]) -> queue::Result<
 pub fn files_after(tx: &mut Tx<'_>, job: i64, after: i64, limit: i64) -> Result<Vec<JobFile>> {
     const PAGE: Statement = statement!("sql/ingest_files_after");
     Ok(tx.query(&PAGE, &db::params![job, after, limit])?)
+}
+
+/// The first file of a job that has this digest.
+pub fn file_by_digest(tx: &mut Tx<'_>, job: i64, sha512: &str) -> Result<Option<JobFile>> {
+    const BY_DIGEST: Statement = statement!("sql/ingest_file_by_digest");
+    Ok(tx.first(&BY_DIGEST, &db::params![job, sha512])?)
 }
 
 pub fn forget_files(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {

@@ -34,6 +34,9 @@ pub struct Settings {
     pub watches: Vec<WatchSection>,
     /// How long the staged data of a failed job are kept.
     pub failed_retention_days: i64,
+    /// How old the last check of a copy may be before content that a new version only refers to is
+    /// read again.
+    pub verify_referenced_days: i64,
 }
 
 /// Where a job's bytes are while it is worked on.
@@ -98,6 +101,7 @@ impl Settings {
             allow_private: config.fetch.allow_private.clone(),
             watches: config.watch.clone(),
             failed_retention_days: i64::from(config.limits.invalid_package_retention_days),
+            verify_referenced_days: i64::from(config.limits.verify_referenced_days),
         })
     }
 }

@@ -121,3 +121,15 @@ pub fn store_error(name: &str, error: ocfl::Error) -> Error {
     };
     Error::transient(code, message).at(target(name))
 }
+
+/// An error in reading one object. It is permanent where it is about a file of the object and not
+/// about the store as a whole.
+pub fn object_error(name: &str, error: ocfl::Error) -> Error {
+    use store::ErrorKind as K;
+    match &error {
+        ocfl::Error::Store(e) if matches!(e.kind(), K::Corrupt | K::NotFound | K::Denied) => {
+            Error::permanent("object_unreadable", format!("store {name}: {error}"))
+        }
+        _ => store_error(name, error),
+    }
+}

@@ -46,6 +46,8 @@ pub enum Error {
     BadId(String),
     #[error("{path:?} has the digest {found}, not {wanted} as announced; check its source")]
     WrongDigest { path: String, wanted: String, found: String },
+    #[error("the object at {path} has no content of this digest")]
+    NoSuchContent { path: String },
     #[error("{id:?} has no unsealed version")]
     NothingUnsealed { id: String },
     #[error("{id:?} has an unfinished write; seal it, take it up, or discard it")]

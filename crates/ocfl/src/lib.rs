@@ -16,6 +16,7 @@ mod path;
 mod purge;
 mod root;
 mod seal;
+mod sealed;
 mod sidecar;
 mod sweep;
 mod time;
@@ -27,7 +28,7 @@ mod version;
 pub use code::{Code, Finding, Findings};
 pub use diff::Change;
 pub use digest::{Algorithm, Hasher, UnknownAlgorithm};
-pub use draft::{Draft, DraftOptions, Leftovers, Put, Start};
+pub use draft::{Draft, DraftOptions, Leftovers, Put, Reference, Start};
 pub use error::{Error, Result};
 pub use inventory::{About, File, Inventory, User, Version};
 pub use layout::{
@@ -37,6 +38,7 @@ pub use layout::{
 pub use limits::Limits;
 pub use object::{Exported, Object};
 pub use root::StorageRoot;
+pub use sealed::{ContentSizes, Sealed, SealedContent};
 pub use sweep::{Leftover, Outcome, Sweep};
 pub use time::rfc3339;
 pub use unsealed::Unsealed;

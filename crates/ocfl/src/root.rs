@@ -106,19 +106,22 @@ impl StorageRoot {
         }
     }
 
-    /// The paths of all objects, found by walking through the hierarchy.
+    /// The paths of all objects, found by walking through the hierarchy. A directory that cannot be
+    /// listed is an error; the walk goes on with the others.
     pub fn object_paths(&self) -> BoxStream<'static, Result<String>> {
         let waiting = vec![String::new()];
         let store = self.store.clone();
-        stream::try_unfold(waiting, move |mut waiting| {
+        stream::unfold(waiting, move |mut waiting| {
             let store = store.clone();
             async move {
                 while let Some(directory) = waiting.pop() {
-                    if is_object(&store, &directory, &mut waiting).await? {
-                        return Ok(Some((directory, waiting)));
+                    match is_object(&store, &directory, &mut waiting).await {
+                        Ok(true) => return Some((Ok(directory), waiting)),
+                        Ok(false) => {}
+                        Err(error) => return Some((Err(error), waiting)),
                     }
                 }
-                Ok(None)
+                None
             }
         })
         .boxed()

@@ -251,7 +251,10 @@ fn show(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> 
                 c.files.to_string(),
                 output::size(c.bytes.unsigned_abs()),
                 show_time(c.stored_at),
-                show_time(c.verified_at),
+                match c.verified_at {
+                    0 => "never".to_string(),
+                    at => show_time(at),
+                },
                 show_time(c.fixity_due),
                 c.key.clone(),
             ]

@@ -21,7 +21,10 @@ enum Command {
     /// Take in what a store has and the registry does not know
     #[command(after_help = "Examples:
   accession registry rebuild --from main
-  accession registry rebuild --from mirror")]
+  accession registry rebuild --from mirror
+
+An object that cannot be read, that is older than the registry knows it, or that is not in its place
+is named and left out; all others are taken in. Ends with 1 if anything was left out.")]
     Rebuild(Rebuild),
     /// Print all of the registry that a store can know, for comparing two of them
     #[command(after_help = "Example:
@@ -71,15 +74,14 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
                 for behind in &done.behind {
                     output::line(&format!("older than known: {}", output::printable(behind)))?;
                 }
+                for misplaced in &done.misplaced {
+                    output::line(&format!("not in its place: {}", output::printable(misplaced)))?;
+                }
                 for unreadable in &done.unreadable {
                     output::line(&format!("could not be read: {}", output::printable(unreadable)))?;
                 }
             }
-            Ok(if done.unreadable.is_empty() && done.behind.is_empty() {
-                Exit::Yes
-            } else {
-                Exit::No
-            })
+            Ok(if done.is_complete() { Exit::Yes } else { Exit::No })
         }
     }
 }

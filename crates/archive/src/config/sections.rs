@@ -164,6 +164,7 @@ pub struct LimitsSection {
     pub bytes_max: u64,
     pub expand_ratio_max: u64,
     pub invalid_package_retention_days: u32,
+    pub verify_referenced_days: u32,
 }
 
 impl Default for LimitsSection {
@@ -173,6 +174,7 @@ impl Default for LimitsSection {
             bytes_max: 5 << 40,
             expand_ratio_max: 250,
             invalid_package_retention_days: 14,
+            verify_referenced_days: 30,
         }
     }
 }

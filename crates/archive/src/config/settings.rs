@@ -55,6 +55,12 @@ pub const SETTINGS: &[Setting] = &[
         "how much larger a package may become unpacked",
     ),
     number("limits.invalid_package_retention_days", 0, 3650, "how long what failed is kept"),
+    number(
+        "limits.verify_referenced_days",
+        0,
+        3650,
+        "how old the last check of content may be that a new version only refers to",
+    ),
     text("identifiers.naan", "the NAAN of identifiers that are minted here"),
     text("identifiers.shoulder", "what they begin with after the NAAN"),
     text("identifiers.ezid.url", "the EZID service"),

@@ -1,20 +1,22 @@
 //! Comparing the registry with the stores, both ways: what is missing, extra or different.
 
+use super::rebuild::proper_path;
 use super::view::{self, CopyView, FileView, Filter, ObjectView};
+use super::walk::Outage;
 use crate::codes::ObjectState;
 use crate::error::{Error, Result};
 use crate::site::Site;
-use crate::stores::{Place, store_error};
+use crate::stores::{Place, object_error, store_error};
 use futures_util::StreamExt;
 use ocfl::{Code, Validation};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// `missing`, `extra`, `different` or `damaged`.
+    /// `missing`, `extra`, `different`, `damaged`, `misplaced` or `unreadable`.
     pub kind: &'static str,
     pub store: String,
     pub identifier: String,
@@ -49,6 +51,7 @@ pub async fn compare(
     tell: &mut (dyn FnMut(Looked, Option<Finding>) + Send),
 ) -> Result<Looked> {
     let mut looked = Looked::default();
+    let mut outage = Outage::default();
     let mut after = 0;
     loop {
         let (one, from) = (what.object.clone(), after);
@@ -56,7 +59,7 @@ pub async fn compare(
             site.db.read(move |tx| objects(tx, one.as_deref(), from)).await?;
         let Some(last) = page.last().map(|o| o.id) else { break };
         for object in &page {
-            registry_to_stores(site, object, what, &mut looked, tell).await?;
+            registry_to_stores(site, object, what, &mut looked, &mut outage, tell).await?;
             looked.objects += 1;
             tell(looked, None);
         }
@@ -87,6 +90,7 @@ async fn registry_to_stores(
     object: &ObjectView,
     what: &What,
     looked: &mut Looked,
+    outage: &mut Outage,
     tell: &mut (dyn FnMut(Looked, Option<Finding>) + Send),
 ) -> Result<()> {
     let id = object.id;
@@ -99,8 +103,16 @@ async fn registry_to_stores(
     }
     for copy in copies {
         let place = site.stores.get(&copy.store).await?;
-        for found in look(site, &place, object, &copy, what, looked).await? {
-            tell(*looked, Some(found));
+        match look(site, &place, object, &copy, what, looked).await {
+            Ok(findings) => {
+                outage.answered();
+                findings.into_iter().for_each(|found| tell(*looked, Some(found)));
+            }
+            Err(error) => {
+                let message = outage.pass(error)?.to_string();
+                let found = finding("unreadable", &place.name, object, None, message);
+                tell(*looked, Some(found));
+            }
         }
         looked.copies += 1;
     }
@@ -145,7 +157,11 @@ async fn look(
         Err(ocfl::Error::Invalid { finding: found, .. }) => {
             return Ok(vec![finding("damaged", &place.name, object, None, found.to_string())]);
         }
-        Err(error) => return Err(store_error(&place.name, error)),
+        Err(ocfl::Error::WrongObject { path, found, .. }) => {
+            let message = format!("its place {path} holds {found}");
+            return Ok(vec![finding("misplaced", &place.name, object, None, message)]);
+        }
+        Err(error) => return Err(object_error(&place.name, error)),
     };
     let head = i64::from(kept.inventory().head().number());
     if head != copy.version {
@@ -160,12 +176,8 @@ async fn look(
         findings.push(finding("different", &place.name, object, None, message));
     }
     let version = kept.version(None).map_err(|e| store_error(&place.name, e))?;
-    let mut there: HashMap<String, String> = kept
-        .inventory()
-        .files(version)
-        .filter(|f| !f.path.starts_with("accession/"))
-        .map(|f| (f.path.to_string(), f.digest.clone()))
-        .collect();
+    let inventory = kept.inventory();
+    let mut common = 0;
     let (id, head) = (object.id, copy.version);
     let mut after = String::new();
     loop {
@@ -175,7 +187,9 @@ async fn look(
         let Some(last) = page.last().map(|f| f.path.clone()) else { break };
         for file in page {
             looked.files += 1;
-            match there.remove(&file.path) {
+            let there = inventory.find(version, &file.path);
+            common += usize::from(there.is_some());
+            match there.map(|there| there.digest) {
                 None => findings.push(finding(
                     "missing",
                     &place.name,
@@ -201,28 +215,42 @@ async fn look(
         }
         after = last;
     }
-    let mut extra: Vec<String> = there.into_keys().collect();
-    extra.sort();
-    for path in extra {
-        findings.push(finding(
-            "extra",
-            &place.name,
-            object,
-            Some(&path),
-            "the registry does not know it",
-        ));
+    let deposited = || inventory.files(version).filter(|f| !f.path.starts_with("accession/"));
+    if deposited().count() > common {
+        let known = known_paths(site, id, head).await?;
+        let mut extra: Vec<&str> =
+            deposited().map(|file| file.path).filter(|path| !known.contains(*path)).collect();
+        extra.sort_unstable();
+        let message = "the registry does not know it";
+        let name = &place.name;
+        findings.extend(extra.iter().map(|p| finding("extra", name, object, Some(p), message)));
     }
+    // Validation reads the inventory itself: one of them in memory is enough.
+    drop(kept);
     if what.content {
         findings.extend(read_all(place, object, copy).await?);
     }
     Ok(findings)
 }
 
+/// The paths of all files of a version.
+async fn known_paths(site: &Arc<Site>, id: i64, version: i64) -> Result<HashSet<String>> {
+    let (mut known, mut after) = (HashSet::new(), String::new());
+    loop {
+        let from = after.clone();
+        let page: Vec<FileView> =
+            site.db.read(move |tx| view::files(tx, id, version, &from, 1000)).await?;
+        let Some(last) = page.last() else { return Ok(known) };
+        after = last.path.clone();
+        known.extend(page.into_iter().map(|file| file.path));
+    }
+}
+
 /// Reads every byte of a copy, by the rules of OCFL.
 async fn read_all(place: &Place, object: &ObjectView, copy: &CopyView) -> Result<Vec<Finding>> {
     let store = place.root.store().clone();
     let checked = ocfl::validate_object(store, &copy.key, &Validation::default()).await;
-    let found = checked.map_err(|e| store_error(&place.name, e))?;
+    let found = checked.map_err(|e| object_error(&place.name, e))?;
     Ok(found
         .errors()
         .map(|error| {
@@ -239,32 +267,50 @@ async fn store_to_registry(
     looked: Looked,
     tell: &mut (dyn FnMut(Looked, Option<Finding>) + Send),
 ) -> Result<()> {
+    let mut outage = Outage::default();
     let mut paths = place.root.object_paths();
+    let mut report = |kind, identifier: String, message: String| {
+        let store = place.name.clone();
+        tell(looked, Some(Finding { kind, store, identifier, path: None, message }));
+    };
     while let Some(path) = paths.next().await {
-        let path = path.map_err(|e| store_error(&place.name, e))?;
+        let path = match path {
+            Ok(path) => path,
+            Err(error) => {
+                let error = outage.pass(object_error(&place.name, error))?;
+                report("unreadable", String::new(), error.to_string());
+                continue;
+            }
+        };
         let (store, key) = (place.name.clone(), path.clone());
         let known = site.db.read(move |tx| is_known(tx, &store, &key)).await?;
         if known {
             continue;
         }
-        let identifier = match place.root.object_at(&path).await {
-            Ok(object) => object.id().to_string(),
-            Err(_) => path.clone(),
-        };
-        let message = format!(
-            "{path} is in the store and not in the registry; `accession registry rebuild --from {}` takes it in",
-            place.name
-        );
-        tell(
-            looked,
-            Some(Finding {
-                kind: "extra",
-                store: place.name.clone(),
-                identifier,
-                path: None,
-                message,
-            }),
-        );
+        match place.root.object_at(&path).await {
+            Err(error) => {
+                let error = outage.pass(object_error(&place.name, error))?;
+                let message = format!("{path} is not in the registry, and cannot be read: {error}");
+                report("unreadable", path, message);
+            }
+            Ok(object) => {
+                outage.answered();
+                let identifier = object.id().to_string();
+                match proper_path(place, &object) {
+                    Some(proper) => {
+                        let message = format!("it lies at {path}, and its place is {proper}");
+                        report("misplaced", identifier, message);
+                    }
+                    None => {
+                        let message = format!(
+                            "{path} is in the store and not in the registry; `accession registry rebuild --from {}` takes it in",
+                            place.name
+                        );
+                        report("extra", identifier, message);
+                    }
+                }
+            }
+        }
     }
     Ok(())
 }

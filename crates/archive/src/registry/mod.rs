@@ -10,3 +10,4 @@ pub mod reports;
 pub mod resolve;
 pub mod view;
 pub mod waits;
+mod walk;

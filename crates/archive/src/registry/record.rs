@@ -69,6 +69,7 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
 fn copies(tx: &mut Tx<'_>, new: &NewVersion, object: i64, version: i64) -> Result<()> {
     const COPY: Statement = statement!("sql/put_copy");
     for (store, waiting) in &new.ingest.stores {
+        let verified_at = waiting.verified_at.unwrap_or(waiting.at);
         tx.send(
             &COPY,
             &db::params![
@@ -78,7 +79,8 @@ fn copies(tx: &mut Tx<'_>, new: &NewVersion, object: i64, version: i64) -> Resul
                 &waiting.path,
                 &waiting.digest,
                 waiting.at,
-                waiting.at.saturating_add(new.fixity_micros)
+                verified_at.saturating_add(new.fixity_micros),
+                verified_at
             ],
         )?;
     }

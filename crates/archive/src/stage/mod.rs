@@ -3,6 +3,7 @@
 
 pub mod cleaning;
 pub mod downloading;
+mod earlier;
 pub mod estimating;
 pub mod identifying;
 mod mark;

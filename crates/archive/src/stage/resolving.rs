@@ -1,17 +1,21 @@
 //! Which object is this? Finds it or reserves an identifier for it, and compares what was
 //! deposited with its current version, file by file.
 
+use super::earlier::{self, Counted, Repairs};
+use super::recording::into_queue;
+use super::verifying::fixity_detail;
 use super::{Run, failpoint};
 use crate::codes::ObjectState;
 use crate::error::{Error, Result};
 use crate::event::{self, Event};
 use crate::identifier;
-use crate::ingest;
+use crate::ingest::{self, Ingest};
 use crate::item::{Mode, Update, stem};
 use crate::premis::EventType;
 use crate::profile::{Identifiers, LocalIds, UpdateMode};
+use crate::registry;
 use crate::registry::resolve::{self, Asked, Counts, Resolved};
-use db::Tx;
+use db::{Micros, Statement, Tx, statement};
 use queue::Outcome;
 
 pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
@@ -51,14 +55,22 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     summary.files_changed = counts.files_changed;
     summary.files_unchanged = counts.files_unchanged;
     summary.files_absent = counts.files_absent;
+    let checked = match run.ingest.unchanged {
+        true => check_copies(&run).await?,
+        false => Vec::new(),
+    };
     let (ingest, is_new) = (run.to_save(), resolved.state == ObjectState::Reserved);
     let identifier = resolved.identifier;
     let here = run.site.installation.clone();
+    let fixity_micros = i64::from(run.profile.fixity_days) * 86_400_000_000;
     run.context.record(move |tx| {
         ingest::save(tx, &ingest)?;
         if is_new {
             let assigned = Event::of(&here, job, EventType::IdentifierAssignment, "", tx.now());
             event::keep(tx, job, &[assigned.note(identifier.clone())])?;
+        }
+        if ingest.unchanged {
+            record_checks(tx, &here, &ingest, &checked, fixity_micros).map_err(into_queue)?;
         }
         Ok(())
     });
@@ -67,6 +79,44 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     }
     let targets = run.required_stores().iter().map(|name| crate::stores::target(name)).collect();
     Ok(Outcome::Success(queue::Handover { targets: Some(targets), ..queue::Handover::default() }))
+}
+
+/// A deposit changes nothing only if every required store has what it would change.
+async fn check_copies(run: &Run<'_>) -> Result<Vec<(String, Counted)>> {
+    let package = super::storing::package(run)?;
+    let members = package.open()?;
+    let mut checked = Vec::new();
+    for name in run.required_stores() {
+        let place = run.site.stores.get(&name).await?;
+        let repairs = Repairs::new(&package, &members);
+        checked.push((name, earlier::whole_copy(run, &place, &repairs).await?));
+    }
+    Ok(checked)
+}
+
+/// Records what was repaired and what was read. The events belong to the object and to no version:
+/// the deposit makes none.
+fn record_checks(
+    tx: &mut Tx<'_>,
+    here: &str,
+    ingest: &Ingest,
+    checked: &[(String, Counted)],
+    fixity_micros: Micros,
+) -> Result<()> {
+    const VERIFIED: Statement = statement!("sql/copy_verified");
+    let now = tx.now();
+    let mut events = event::kept(tx, ingest.job)?;
+    events.retain(|event| event.kind == EventType::Recovery.as_str());
+    for (store, counted) in checked.iter().filter(|(_, counted)| counted.read > 0) {
+        let check = Event::of(here, ingest.job, EventType::FixityCheck, store, now);
+        let note = format!("{} files in store {store}", counted.read + counted.listed);
+        events.push(check.detail(fixity_detail(counted.read, counted.listed)).note(note));
+        if counted.listed == 0 {
+            let due = now.saturating_add(fixity_micros);
+            tx.send(&VERIFIED, &db::params![ingest.object, store, now, due])?;
+        }
+    }
+    registry::events::insert(tx, ingest.object, None, Some(ingest.job), &events)
 }
 
 /// Which object it is, and if that is known, what of it is new.

@@ -2,10 +2,11 @@
 //! stored again; nothing is visible yet. Nothing is hashed here: validating did that, and verifying
 //! reads back what was stored.
 
+use super::earlier;
 use super::mark::Mark;
 use super::resolving::update_of;
 use super::validating::blocking;
-use super::{Run, failpoint};
+use super::{Run, StopFlag, failpoint};
 use crate::error::{Error, Result};
 use crate::ingest::{self, JobFile};
 use crate::item::Update;
@@ -61,7 +62,8 @@ pub(super) fn package(run: &Run<'_>) -> Result<Package> {
     })
 }
 
-/// Begins, or takes up, the version in one store.
+/// Begins, or takes up, the version in one store. It builds on the copy that the registry has
+/// recorded and on no other.
 pub(super) async fn begin(run: &Run<'_>, place: &Place, leftovers: Leftovers) -> Result<Draft> {
     let summary = &run.ingest.summary;
     let about = About {
@@ -88,6 +90,9 @@ pub(super) async fn begin(run: &Run<'_>, place: &Place, leftovers: Leftovers) ->
                 summary.identifier
             ),
         ));
+    }
+    if version > 1 {
+        earlier::check_base(run, place, draft.base()).await?;
     }
     Ok(draft)
 }
@@ -138,7 +143,7 @@ async fn store(
             let sha512 = digest(&file)?;
             let size = u64::try_from(file.size.unwrap_or(0)).unwrap_or(0);
             let failed = |e| store_error(&place.name, e);
-            if draft.reference(&file.path, sha512).map_err(failed)? {
+            if draft.reference(&file.path, sha512).map_err(failed)?.is_some() {
                 continue;
             }
             let was_put = file.number <= done || (is_large(&file) && large.covers(file.number));
@@ -222,7 +227,7 @@ pub(super) async fn put(
     Ok(())
 }
 
-fn stop_if_told(run: &Run<'_>) -> Result<()> {
+pub(super) fn stop_if_told(run: &Run<'_>) -> Result<()> {
     match run.context.stop() {
         queue::runtime::Stop::No => Ok(()),
         _ => Err(Error::Stopped),
@@ -262,6 +267,34 @@ async fn put_stream(
     draft: &Draft,
     file: &JobFile,
 ) -> Result<()> {
+    let Content { body, reading, stop } = content(run, package, members, file);
+    let options =
+        PutOptions { storage_class: place.class.clone(), resume: true, ..PutOptions::default() };
+    let put = draft.put_believing(&file.path, body, digest(file)?, &options).await;
+    let _ = reading.await;
+    if stop.is_raised() {
+        return Err(Error::Stopped);
+    }
+    put.map_err(|e| store_error(&place.name, e))?;
+    run.context.progress(format!("{} stored in {}", file.path, place.name)).await?;
+    Ok(())
+}
+
+/// A deposited file as a stream, and the thread that reads it.
+pub(super) struct Content {
+    pub body: Body,
+    pub reading: tokio::task::JoinHandle<()>,
+    /// Raised when the reading ended because the run should stop.
+    pub stop: StopFlag,
+}
+
+/// Reads a deposited file out of its package.
+pub(super) fn content(
+    run: &Run<'_>,
+    package: &Package,
+    members: &Arc<dyn Members>,
+    file: &JobFile,
+) -> Content {
     // One reader, one writer, and a little between them.
     let (sender, receiver) = mpsc::channel::<std::io::Result<Bytes>>(4);
     let (members, locator) = (members.clone(), file.locator.clone());
@@ -299,17 +332,7 @@ async fn put_stream(
         receiver.recv().await.map(|chunk| (chunk, receiver))
     });
     let length = file.size.and_then(|size| u64::try_from(size).ok());
-    let options =
-        PutOptions { storage_class: place.class.clone(), resume: true, ..PutOptions::default() };
-    let body = Body::from_stream(chunks, length);
-    let put = draft.put_believing(&file.path, body, digest(file)?, &options).await;
-    let _ = reading.await;
-    if stop.is_raised() {
-        return Err(Error::Stopped);
-    }
-    put.map_err(|e| store_error(&place.name, e))?;
-    run.context.progress(format!("{} stored in {}", file.path, place.name)).await?;
-    Ok(())
+    Content { body: Body::from_stream(chunks, length), reading, stop }
 }
 
 struct Forward<'s> {

@@ -1,14 +1,18 @@
-//! Compares the content digest of each new file in each store: the store's own checksum where it
-//! vouches for the bytes, else by reading it back. Then the version's record and inventory are
+//! Compares the content digest of each deposited file in each store, also where its content is one
+//! of an earlier version: the store's own checksum where it vouches for the bytes, else by reading
+//! it back. What the version carries over beside that is listed, or read too; see `earlier`. Then the version's record and inventory are
 //! written; it still waits to be sealed.
 
+use super::earlier::{self, ContentState, Counted, Referred, Repairs, look_at_all};
 use super::mark::Mark;
+use super::resolving::update_of;
 use super::storing::{begin, digest, package, put, unreadable};
 use super::validating::blocking;
 use super::{Run, failpoint};
 use crate::error::{Error, Result};
 use crate::event::{self, Event};
 use crate::ingest::{self, JobFile, Waiting};
+use crate::item::Update;
 use crate::premis::EventType;
 use crate::registry::carried;
 use crate::stores::{Place, store_error};
@@ -16,8 +20,9 @@ use bagit::source::Members;
 use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use futures_util::stream;
-use ocfl::{Algorithm, Draft, Hasher, Leftovers};
+use ocfl::{Algorithm, Draft, Hasher, Leftovers, Sealed};
 use queue::Outcome;
+use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -39,7 +44,14 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let verified = try_join_all(names.iter().map(|name| async {
         let place = run.site.stores.get(name).await?;
         let draft = begin(&run, &place, Leftovers::Adopt).await?;
-        let looked = verify(&run, &place, &package, &members, &draft).await?;
+        let mut looked = verify(&run, &place, &package, &members, &draft).await?;
+        if update_of(&run) == Update::Add && draft.base().is_some() {
+            let repairs = Repairs::new(&package, &members);
+            let sealed = Sealed::Draft(&draft);
+            let carried = earlier::carried_over(&run, &place, sealed, &repairs).await?;
+            looked.earlier.read += carried.read;
+            looked.earlier.listed += carried.listed;
+        }
         Ok::<_, Error>((place, draft, looked))
     }))
     .await?;
@@ -51,13 +63,17 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     run.site.db.read(move |tx| ingest::check_complete(tx, &known)).await?;
     let carried = carried::write(&run, at, &events).await?;
     let mut waiting = std::collections::BTreeMap::new();
-    for (place, draft, _) in verified {
+    for (place, draft, looked) in verified {
         let failed = |e| store_error(&place.name, e);
+        let verified_at = match looked.earlier.listed {
+            0 => None,
+            _ => Some(earlier::recorded(&run, &place).await?.copy.verified_at),
+        };
         carried.put(&place, &draft).await?;
         failpoint("verifying.carried");
         let unsealed = draft.write().await.map_err(failed)?;
         let (path, digest) = (unsealed.path, unsealed.inventory_digest);
-        waiting.insert(place.name.clone(), Waiting { path, digest, at });
+        waiting.insert(place.name.clone(), Waiting { path, digest, at, verified_at });
         failpoint("verifying.inventory");
     }
     run.ingest.summary.stores = waiting.keys().cloned().collect();
@@ -68,8 +84,10 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
 
 /// What was looked at in one store.
 struct Looked {
-    /// How many files were new.
+    /// How many files brought new content.
     files: u64,
+    /// How content of earlier versions was looked at.
+    earlier: Counted,
     /// The last file, if there is no mark of that yet.
     mark: Option<i64>,
 }
@@ -87,19 +105,31 @@ async fn verify(
     let done = marks.get(&place.name).and_then(|m| m.parse::<i64>().ok()).unwrap_or(0);
     let mut one_by_one = Mark::of(&marks, format!("{} one by one", place.name));
     let (mut after, mut new, job) = (0, 0, run.id());
+    let mut earlier = Counted::default();
+    let repairs = Repairs::new(package, members);
     let by_reading = !place.root.store().capabilities().digests;
     loop {
         let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
         let Some(last) = page.last().map(|f| f.number) else {
-            return Ok(Looked { files: new, mark: None });
+            return Ok(Looked { files: new, earlier, mark: None });
         };
         let is_last = (page.len() as i64) < PAGE;
         let (mut small, mut taken, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+        let mut referred = HashMap::new();
         for file in page {
             let sha512 = digest(&file)?;
             let size = u64::try_from(file.size.unwrap_or(0)).unwrap_or(0);
-            if draft.reference(&file.path, sha512).map_err(failed)? {
-                continue;
+            match draft.reference(&file.path, sha512).map_err(failed)? {
+                Some(content) if content.sealed => {
+                    earlier.read += 1;
+                    if file.number > done {
+                        referred.entry(content.key).or_insert(file);
+                    }
+                    continue;
+                }
+                // Content of this version is compared for the file that brought it.
+                Some(_) => continue,
+                None => {}
             }
             new += 1;
             if by_reading && size <= SMALL_BYTES {
@@ -131,8 +161,11 @@ async fn verify(
             ));
         }
         compare(run, place, members, taken, &mut one_by_one).await?;
+        let listed = compare_earlier(run, place, draft, &repairs, referred).await?;
+        earlier.read -= listed;
+        earlier.listed += listed;
         if is_last {
-            return Ok(Looked { files: new, mark: (last > done).then_some(last) });
+            return Ok(Looked { files: new, earlier, mark: (last > done).then_some(last) });
         }
         if last > done {
             run.context.checkpoint(place.name.clone(), last.to_string()).await?;
@@ -141,6 +174,30 @@ async fn verify(
         run.context.progress(format!("{last} files looked at in {}", place.name)).await?;
         after = last;
     }
+}
+
+/// Looks at content of earlier versions that deposited files refer to, and repairs it with them.
+/// Returns how many could only be listed.
+async fn compare_earlier(
+    run: &Run<'_>,
+    place: &Place,
+    draft: &Draft,
+    repairs: &Repairs<'_>,
+    mut files: HashMap<String, JobFile>,
+) -> Result<u64> {
+    let referred = files.iter().map(|(key, file)| Referred::of_file(file, key.clone()));
+    let (mut listed, mut damaged) = (0, Vec::new());
+    for (referred, state) in look_at_all(place, referred.collect()).await? {
+        match state {
+            ContentState::Good => {}
+            ContentState::Listed => listed += 1,
+            ContentState::Damaged(fault) => {
+                damaged.extend(files.remove(&referred.key).map(|file| (file, referred, fault)));
+            }
+        }
+    }
+    repairs.make(run, place, Sealed::Draft(draft), damaged).await?;
+    Ok(listed)
 }
 
 /// Reads many small files back together; those that are not there.
@@ -250,7 +307,7 @@ fn sha256(file: &JobFile) -> Option<String> {
 }
 
 /// Why a store does not have the bytes that were validated: the package is read again to tell.
-fn differs(place: &Place, members: &Arc<dyn Members>, file: &JobFile) -> Error {
+pub(super) fn differs(place: &Place, members: &Arc<dyn Members>, file: &JobFile) -> Error {
     let mut hasher = Hasher::new(Algorithm::Sha512);
     match members.open(&file.locator).and_then(|mut reader| hash(&mut *reader, &mut hasher)) {
         Err(error) => unreadable(&file.path, &error),
@@ -290,9 +347,9 @@ fn hash(reader: &mut dyn Read, hasher: &mut Hasher) -> std::io::Result<()> {
 /// looked at, so that what fails from here on need not do it again.
 async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Result<Vec<Event>> {
     let id = run.id();
-    let stores: Vec<(String, u64, Option<i64>)> = verified
+    let stores: Vec<(String, u64, Counted, Option<i64>)> = verified
         .iter()
-        .map(|(place, _, looked)| (place.name.clone(), looked.files, looked.mark))
+        .map(|(place, _, l)| (place.name.clone(), l.files, l.earlier, l.mark))
         .collect();
     let name = run.item.name.clone();
     let here = run.site.installation.clone();
@@ -302,12 +359,13 @@ async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Resu
         .write(move |tx| {
             let now = tx.now();
             let mut events = Vec::new();
-            for (index, (store, files, mark)) in stores.iter().enumerate() {
+            for (index, (store, files, earlier, mark)) in stores.iter().enumerate() {
                 if let Some(mark) = mark {
                     context.checkpoint_in(tx, store, &mark.to_string())?;
                 }
-                let note = format!("{files} files in store {store}");
-                let detail = "every new file compared by content digest";
+                let note =
+                    format!("{} files in store {store}", files + earlier.read + earlier.listed);
+                let detail = fixity_detail(files + earlier.read, earlier.listed);
                 let check = Event::of(&here, id, EventType::FixityCheck, store, now).detail(detail);
                 events.push(check.note(note.clone()));
                 if index > 0 {
@@ -323,6 +381,16 @@ async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Resu
         .await?;
     failpoint("verifying.portion");
     Ok(kept)
+}
+
+/// What a fixity check did, for its event.
+pub(super) fn fixity_detail(read: u64, listed: u64) -> String {
+    match listed {
+        0 => format!("{read} files read and compared"),
+        _ => {
+            format!("{read} files read and compared; {listed} referenced, listed with their sizes")
+        }
+    }
 }
 
 /// When the version was ingested, as its event says.

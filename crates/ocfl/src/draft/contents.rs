@@ -9,7 +9,7 @@ use crate::version::VersionName;
 use std::collections::{HashMap, HashSet};
 
 #[derive(Debug)]
-pub(super) struct Contents {
+pub(crate) struct Contents {
     inventory: Inventory,
     version: VersionName,
     /// Paths of the version, and the digests they have.
@@ -158,6 +158,18 @@ impl Contents {
         let path = number(self.inventory.paths.add(path))?;
         self.state.insert(path, digest);
         Ok(Some(self.inventory.paths.get(place).to_owned()))
+    }
+
+    /// The number of a path, if it occurs in the object.
+    pub(crate) fn number(&self, path: &str) -> Option<u32> {
+        self.inventory.paths.find(path)
+    }
+
+    /// Where a sealed version has content of this digest: the number of the path, and the path.
+    pub(crate) fn sealed(&self, digest: &str) -> Option<(u32, String)> {
+        let digest = self.inventory.digests.find_any_case(digest)?;
+        let path = self.inventory.first_content(digest)?;
+        Some((path, self.inventory.paths.get(path).to_owned()))
     }
 
     pub(super) fn has(&self, digest: &str) -> bool {

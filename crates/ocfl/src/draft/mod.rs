@@ -1,6 +1,6 @@
 //! Writing a version, first half: content and the version's inventory. Nothing is visible yet.
 
-mod contents;
+pub(crate) mod contents;
 mod finish;
 
 use crate::digest::{Algorithm, Hasher};
@@ -72,17 +72,27 @@ pub struct Put {
     pub deduplicated: bool,
 }
 
+/// Content that a file of the version refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// Where it is in the store.
+    pub key: String,
+    /// Whether a sealed version brought it, and not this one. The caller knows then that it is
+    /// good, or looks: see [`Sealed`](crate::Sealed).
+    pub sealed: bool,
+}
+
 /// A version on its way. Files can be put in parallel; nothing is visible before it is sealed.
 #[derive(Debug)]
 pub struct Draft {
-    root: StorageRoot,
-    path: String,
+    pub(crate) root: StorageRoot,
+    pub(crate) path: String,
     version: VersionName,
     about: About,
     /// The digest of the root inventory this builds on.
     base: Option<String>,
     waiting: Waiting,
-    algorithm: Algorithm,
+    pub(crate) algorithm: Algorithm,
     adopting: bool,
     /// Whether there is a note about this version; held while it is put, so that no content
     /// comes before it.
@@ -196,7 +206,7 @@ impl Draft {
         Ok(())
     }
 
-    fn contents(&self) -> MutexGuard<'_, Contents> {
+    pub(crate) fn contents(&self) -> MutexGuard<'_, Contents> {
         // Each change is made whole before anything in it can fail.
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -204,6 +214,11 @@ impl Draft {
     /// The version that is being written.
     pub fn version(&self) -> VersionName {
         self.version
+    }
+
+    /// The digest of the root inventory that it builds on; `None` for a new object.
+    pub fn base(&self) -> Option<&str> {
+        self.base.as_deref()
     }
 
     /// How many files the version has by now.
@@ -373,10 +388,24 @@ impl Draft {
         Ok(())
     }
 
-    /// Makes `path` a file of content that the object has already; false if it does not.
-    pub fn reference(&self, path: &str, digest: &str) -> Result<bool> {
+    /// Makes `path` a file of content that the object has already; `None` if it does not.
+    pub fn reference(&self, path: &str, digest: &str) -> Result<Option<Reference>> {
         self.check_path(path)?;
-        Ok(self.contents().refer(path, digest)?.is_some())
+        let content_path = self.contents().refer(path, digest)?;
+        Ok(content_path.map(|content_path| {
+            let sealed = !self.is_own(&content_path);
+            Reference { key: self.key_of(&content_path), sealed }
+        }))
+    }
+
+    /// Whether content is of this version, and not of one before.
+    fn is_own(&self, content_path: &str) -> bool {
+        content_path.split_once('/').is_some_and(|(version, _)| version == self.version.to_string())
+    }
+
+    fn key_of(&self, content_path: &str) -> String {
+        let object = if self.is_own(content_path) { &self.waiting.object } else { &self.path };
+        join(object, content_path)
     }
 
     /// Takes over content that an earlier, unfinished write of this version has put for `path`.
@@ -408,9 +437,10 @@ impl Draft {
         self.record(path, digest.to_ascii_lowercase(), size, content_path).await
     }
 
-    /// The key in the store of content that this draft has put or taken up, until it is sealed.
+    /// The key in the store of content that this draft has put, taken up or found, until it is
+    /// sealed.
     pub fn key(&self, put: &Put) -> String {
-        join(&self.waiting.object, &put.content_path)
+        self.key_of(&put.content_path)
     }
 
     /// Adds a digest of another algorithm for a file, to be kept in the fixity block.
