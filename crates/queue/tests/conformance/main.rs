@@ -16,3 +16,4 @@ mod leases;
 mod people;
 mod seed_000;
 mod seed_002_003;
+mod skipping;
