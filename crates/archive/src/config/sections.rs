@@ -65,6 +65,10 @@ pub struct FetchSection {
     pub file_roots: Vec<PathBuf>,
     #[serde(deserialize_with = "bytes::amount")]
     pub bytes_max: u64,
+    /// A server that sends less for a whole window is given up, and tried again later.
+    #[serde(deserialize_with = "bytes::amount")]
+    pub bytes_per_second_min: u64,
+    pub rate_window_seconds: u64,
 }
 
 impl Default for FetchSection {
@@ -78,6 +82,8 @@ impl Default for FetchSection {
             allow_private: AllowPrivate::default(),
             file_roots: Vec::new(),
             bytes_max: 5 << 40,
+            bytes_per_second_min: 10 << 10,
+            rate_window_seconds: 60,
         }
     }
 }

@@ -36,6 +36,13 @@ pub const SETTINGS: &[Setting] = &[
     text("fetch.allow_private", "true, false, or the hosts and networks that may be private"),
     text("fetch.file_roots", "directories that file: URLs may name"),
     number("fetch.bytes_max", 1, BYTES_MAX, "the largest file that is downloaded"),
+    number(
+        "fetch.bytes_per_second_min",
+        0,
+        1 << 40,
+        "a server that sends less for a whole window is tried again later; 0 for any rate",
+    ),
+    number("fetch.rate_window_seconds", 1, 3600, "how long the window is"),
     text("mail.host", "the mail server"),
     number("mail.port", 1, 65_535, "its port, where it is not 25, 587 or 465"),
     text("mail.security", "none, starttls or tls"),

@@ -12,8 +12,11 @@ mod http;
 mod limits;
 mod local;
 mod partial;
+mod rate;
 mod target;
 
+#[cfg(test)]
+mod attack_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -21,6 +24,7 @@ mod tests;
 
 pub use allow::{AllowList, Allowed};
 pub(crate) use error::of_disk;
+pub use error::shown_text;
 
 use crate::config::FetchSection;
 use crate::{Error, Result};
@@ -28,6 +32,7 @@ use ::http::header::{
     ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderValue, LAST_MODIFIED, RANGE,
 };
 use ::http::{HeaderMap, Method};
+use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
@@ -57,10 +62,25 @@ pub struct Head {
     pub accepts_ranges: bool,
 }
 
-/// What a file has to be.
-#[derive(Debug, Clone, Default)]
-pub struct Expect {
+/// What a file has to be, and what it may take.
+#[derive(Clone, Default)]
+pub struct Expect<'r> {
     pub size: Option<u64>,
+    /// The digest that was given for it. It is not checked here: a partial file of another one is
+    /// not gone on with.
+    pub digest: Option<String>,
+    /// The most bytes it may have, where that is less than `fetch.bytes_max`.
+    pub bytes_max: Option<u64>,
+    /// Is asked before anything is written; without it there is room for everything.
+    pub room: Option<&'r dyn Room>,
+}
+
+/// Grants room for what is downloaded.
+pub trait Room: Send + Sync {
+    /// Takes room for so many bytes more; what has arrived stays where there is none.
+    fn take(&self, bytes: u64) -> BoxFuture<'_, Result<()>>;
+    /// Gives back the room of bytes that were removed.
+    fn give(&self, bytes: u64);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +97,8 @@ pub struct Fetcher {
     http: http::Http,
     file_roots: Vec<PathBuf>,
     bytes_max: u64,
+    bytes_per_second_min: u64,
+    rate_window: Duration,
     tries: u32,
     /// The first wait before another try; doubles each time.
     pause: Duration,
@@ -103,6 +125,8 @@ impl Fetcher {
             http: http::Http::new(allow, limits, connect, timeout)?,
             file_roots: settings.file_roots.clone(),
             bytes_max: settings.bytes_max,
+            bytes_per_second_min: settings.bytes_per_second_min,
+            rate_window: Duration::from_secs(settings.rate_window_seconds),
             tries: settings.tries,
             pause: Duration::from_millis(250),
         })
@@ -121,7 +145,7 @@ impl Fetcher {
                 accepts_ranges: true,
             });
         }
-        let answer = self.http.send(&Method::HEAD, &url, &HeaderMap::new()).await?;
+        let answer = self.ask(&Method::HEAD, &url, &HeaderMap::new()).await?;
         if answer.status.is_success() {
             let ranges = answer.header(ACCEPT_RANGES) == Some("bytes");
             return Ok(facts(&answer.headers, ranges, length(&answer.headers)));
@@ -134,10 +158,15 @@ impl Fetcher {
         self.head_by_first_byte(&url).await
     }
 
+    /// Asks for an answer whose body is not read.
+    async fn ask(&self, method: &Method, url: &Url, headers: &HeaderMap) -> Result<http::Answer> {
+        self.http.send(method, url, headers, &mut rate::Meter::off()).await
+    }
+
     async fn head_by_first_byte(&self, url: &Url) -> Result<Head> {
         let mut headers = HeaderMap::new();
         headers.insert(RANGE, HeaderValue::from_static("bytes=0-0"));
-        let answer = self.http.send(&Method::GET, url, &headers).await?;
+        let answer = self.ask(&Method::GET, url, &headers).await?;
         let total =
             |h: &HeaderMap| h.get(CONTENT_RANGE)?.to_str().ok()?.rsplit_once('/')?.1.parse().ok();
         match answer.status.as_u16() {
@@ -163,18 +192,19 @@ impl Fetcher {
     }
 
     /// Fetches a file into `into`, going on with what is there of it already, and makes it
-    /// durable. While it is not whole, `into.meta` lies beside it; dropping the future at any
-    /// point leaves what a later call goes on with.
+    /// durable. While it is not whole, it is `into.part`, and `into.meta` describes it; dropping the
+    /// future at any point leaves what a later call goes on with.
     pub async fn download(
         &self,
         url: &str,
         into: &Path,
-        expect: &Expect,
+        expect: &Expect<'_>,
         sink: &mut dyn Sink,
         progress: &Progress<'_>,
     ) -> Result<Downloaded> {
         let url = target::parse(url)?;
-        get::Get { fetcher: self, url, expect, sink, progress }.run(into).await
+        let meter = rate::Meter::new(self.bytes_per_second_min, self.rate_window);
+        get::Get { fetcher: self, url, expect, sink, progress, meter }.run(into).await
     }
 }
 

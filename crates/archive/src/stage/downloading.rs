@@ -44,7 +44,8 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
 /// trusted with a file system.
 async fn package(run: &Run<'_>, url: &str) -> Result<Package> {
     let path = run.make_directory()?.join("package");
-    let expect = Expect { size: run.item.size };
+    let digest = run.item.claimed.as_ref().map(Claimed::to_string);
+    let expect = Expect { size: run.item.size, digest, ..Expect::default() };
     let mut sink = Hashing { claimed: run.item.claimed.clone(), hasher: None };
     let fetched = run.site.fetcher.download(url, &path, &expect, &mut sink, &|_| ()).await;
     fetched.map_err(|error| error.about(&run.item.name))?;
@@ -177,7 +178,8 @@ async fn fetch(
     let how = How { algorithms, identifier: run.site.identifier.clone(), threads: 1 };
     let mut sink = Reading { seen: Seen::new(&how), how: &how };
     let path = place(directory, &file);
-    let expect = Expect { size: wanted.size };
+    let digest = wanted.claimed.as_ref().map(Claimed::to_string);
+    let expect = Expect { size: wanted.size, digest, ..Expect::default() };
     let fetched = run.site.fetcher.download(&wanted.url, &path, &expect, &mut sink, &|_| ()).await;
     fetched.map_err(|error| error.about(&file.path))?;
     let mut object = crate::package::stretch::Stretch::of(&path, 0, None);

@@ -95,7 +95,8 @@ fn a_pipeline_gets_a_stage_more(w: &World) {
     let claimed = a.next(&ingest).unwrap();
     a.settle(&claimed, Outcome::success());
     let names = ["estimating", "locating", "validating", "cleaning"];
-    let new = PipelineSpec { restart: old.restart.clone(), ..PipelineSpec::staged("ingest", &names) };
+    let new =
+        PipelineSpec { restart: old.restart.clone(), ..PipelineSpec::staged("ingest", &names) };
     for _ in 0..2 {
         let new = new.clone();
         w.rule(move |tx, _, catalog| pipelines::extend(tx, catalog, &new)).unwrap();
