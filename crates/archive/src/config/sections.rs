@@ -69,6 +69,8 @@ pub struct FetchSection {
     #[serde(deserialize_with = "bytes::amount")]
     pub bytes_per_second_min: u64,
     pub rate_window_seconds: u64,
+    /// After so long the sizes of an object's files are asked for no more.
+    pub estimate_seconds_max: u64,
 }
 
 impl Default for FetchSection {
@@ -84,6 +86,7 @@ impl Default for FetchSection {
             bytes_max: 5 << 40,
             bytes_per_second_min: 10 << 10,
             rate_window_seconds: 60,
+            estimate_seconds_max: 300,
         }
     }
 }

@@ -43,6 +43,12 @@ pub const SETTINGS: &[Setting] = &[
         "a server that sends less for a whole window is tried again later; 0 for any rate",
     ),
     number("fetch.rate_window_seconds", 1, 3600, "how long the window is"),
+    number(
+        "fetch.estimate_seconds_max",
+        1,
+        86_400,
+        "how long the sizes of an object's files are asked for before they are downloaded",
+    ),
     text("mail.host", "the mail server"),
     number("mail.port", 1, 65_535, "its port, where it is not 25, 587 or 465"),
     text("mail.security", "none, starttls or tls"),

@@ -114,7 +114,7 @@ async fn an_encoded_answer_is_refused() {
 async fn a_part_of_something_else_is_not_gone_on_with() {
     let server = Server::start(|number, request| {
         let reply = Reply::ranged(request, &[3; 1000], "a");
-        if number % 6 == 0 { reply.ending(End::Cut(500)) } else { reply }
+        if number.is_multiple_of(6) { reply.ending(End::Cut(500)) } else { reply }
     });
     let one = Expect { digest: Some("sha-256:aa".into()), ..Expect::default() };
     let other = Expect { digest: Some("sha-256:bb".into()), ..Expect::default() };
@@ -125,7 +125,7 @@ async fn a_part_of_something_else_is_not_gone_on_with() {
         let (_dir, into) = space();
         let mut once = fetcher(0);
         once.tries = 1;
-        while server.count() % 6 != 0 {
+        while !server.count().is_multiple_of(6) {
             let (_other_dir, elsewhere) = space();
             get(&once, &server.url("/"), &elsewhere, &Expect::default()).await.unwrap();
         }

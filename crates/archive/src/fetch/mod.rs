@@ -34,7 +34,7 @@ use ::http::header::{
 use ::http::{HeaderMap, Method};
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use url::Url;
 
 /// Is given every byte of a file in order, once. When a download starts over, `begin` is called
@@ -95,6 +95,9 @@ pub struct Downloaded {
 #[derive(Debug)]
 pub struct Fetcher {
     http: http::Http,
+    /// Asks about files. Downloads that take all connections do not make questions wait.
+    questions: http::Http,
+    heads_time_max: Duration,
     file_roots: Vec<PathBuf>,
     bytes_max: u64,
     bytes_per_second_min: u64,
@@ -115,14 +118,18 @@ pub struct LocalFile {
 
 impl Fetcher {
     pub fn new(settings: &FetchSection) -> Result<Fetcher> {
-        let allow = AllowList::new(&settings.allow_private).map_err(|why| {
-            Error::permanent("config_value", format!("fetch.allow_private: {why}"))
-        })?;
-        let limits = limits::Limits::new(settings.connections_per_host, settings.connections);
+        let allow = || {
+            AllowList::new(&settings.allow_private).map_err(|why| {
+                Error::permanent("config_value", format!("fetch.allow_private: {why}"))
+            })
+        };
+        let limits = || limits::Limits::new(settings.connections_per_host, settings.connections);
         let connect = Duration::from_secs(settings.connect_timeout_seconds);
         let timeout = Duration::from_secs(settings.timeout_seconds);
         Ok(Fetcher {
-            http: http::Http::new(allow, limits, connect, timeout)?,
+            http: http::Http::new(allow()?, limits(), connect, timeout)?,
+            questions: http::Http::new(allow()?, limits(), connect, timeout)?,
+            heads_time_max: Duration::from_secs(settings.estimate_seconds_max),
             file_roots: settings.file_roots.clone(),
             bytes_max: settings.bytes_max,
             bytes_per_second_min: settings.bytes_per_second_min,
@@ -158,9 +165,23 @@ impl Fetcher {
         self.head_by_first_byte(&url).await
     }
 
+    /// As [`Fetcher::head`]; `None` where it is not known before the deadline.
+    pub async fn head_before(&self, url: &str, deadline: Instant) -> Result<Option<Head>> {
+        match tokio::time::timeout_at(deadline.into(), self.head(url)).await {
+            Ok(head) => head.map(Some),
+            // What is wrong with the URL itself is known without asking.
+            Err(_) => target::parse(url).map(|_| None),
+        }
+    }
+
+    /// How long the files of one object may be asked about.
+    pub fn heads_time_max(&self) -> Duration {
+        self.heads_time_max
+    }
+
     /// Asks for an answer whose body is not read.
     async fn ask(&self, method: &Method, url: &Url, headers: &HeaderMap) -> Result<http::Answer> {
-        self.http.send(method, url, headers, &mut rate::Meter::off()).await
+        self.questions.send(method, url, headers, &mut rate::Meter::off()).await
     }
 
     async fn head_by_first_byte(&self, url: &Url) -> Result<Head> {
@@ -205,6 +226,21 @@ impl Fetcher {
         let url = target::parse(url)?;
         let meter = rate::Meter::new(self.bytes_per_second_min, self.rate_window);
         get::Get { fetcher: self, url, expect, sink, progress, meter }.run(into).await
+    }
+}
+
+/// Removes what is there of a file that is not whole.
+pub fn forget_part(into: &Path) {
+    for extension in [".meta", ".meta.new", ".part"] {
+        let _ = std::fs::remove_file(partial::beside(into, extension));
+    }
+}
+
+/// Refuses a URL with a name or password in it before it is written down anywhere.
+pub fn check_credentials(url: &str) -> Result<()> {
+    match target::parse(url) {
+        Err(error) if error.code() == "url_credentials" => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -32,11 +32,13 @@ fn local() -> Fetcher {
 
 /// A fetcher that loses its patience at once.
 fn hasty() -> Fetcher {
-    let allow = AllowList::new(&AllowPrivate::All(true)).unwrap();
+    let allow = || AllowList::new(&AllowPrivate::All(true)).unwrap();
     let short = Duration::from_millis(150);
-    let http = http::Http::new(allow, limits::Limits::new(4, 4), short, short).unwrap();
+    let http = |allow| http::Http::new(allow, limits::Limits::new(4, 4), short, short).unwrap();
     Fetcher {
-        http,
+        http: http(allow()),
+        questions: http(allow()),
+        heads_time_max: short,
         file_roots: Vec::new(),
         bytes_max: 1 << 40,
         bytes_per_second_min: 0,
