@@ -2,7 +2,7 @@
 //! broken before anything is fetched: every bad row of a manifest is listed at once.
 
 use super::Run;
-use super::room::JobRoom;
+use super::room::DiskRoom;
 use super::validating::package_at;
 use crate::codes::Change;
 use crate::deposit::expanding;
@@ -179,7 +179,8 @@ async fn manifest_file(run: &Run<'_>) -> Result<PathBuf> {
         return Ok(run.item.source.path().unwrap_or_default());
     };
     let path = run.make_directory()?.join("manifest");
-    let room = JobRoom::open(run.site, run.id()).await?;
+    // A job that fails here may have no row yet, by which a reservation would be given back.
+    let room = DiskRoom::new(run.site, &run.site.settings.work_space.path);
     let digest = run.item.claimed.as_ref().map(Claimed::to_string);
     let expect = Expect {
         size: run.item.size,
