@@ -56,10 +56,12 @@ impl Source {
     }
 }
 
+/// As it may be shown: a URL without what can be a key.
 impl std::fmt::Display for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Source::Path(text) | Source::Url(text) => f.write_str(text),
+            Source::Path(text) => f.write_str(text),
+            Source::Url(url) => f.write_str(&crate::fetch::shown_text(url)),
         }
     }
 }
@@ -118,6 +120,12 @@ pub struct Claimed {
     pub digest: String,
 }
 
+impl std::fmt::Display for Claimed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.algorithm, self.digest)
+    }
+}
+
 /// What one ingest job is to bring in: the payload of the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
@@ -148,6 +156,17 @@ pub struct Item {
 }
 
 impl Item {
+    /// Whether any of it has to be downloaded; `file:` URLs of packages are read where they are.
+    pub fn is_downloaded(&self) -> bool {
+        match (&self.kind, &self.source) {
+            (Kind::ObjectManifest, _) => true,
+            (_, Source::Url(url)) => {
+                !url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
+            }
+            (_, Source::Path(_)) => false,
+        }
+    }
+
     /// The lock of the object as far as the deposit tells: by identifier or local id, else by
     /// collection and package name.
     pub fn lock(&self, collection: &str) -> String {

@@ -96,6 +96,30 @@ impl Pipeline {
         self.stages.iter().find(|s| s.position == stage.position + 1)
     }
 
+    /// The stage a run that succeeded moves on to: the next one, or the later one that it names.
+    /// None at the end. No run moves past the stage from which jobs only go forward: what is
+    /// checked there is checked of every job.
+    pub fn onward(&self, stage: &Stage, named: Option<&str>) -> Result<Option<&Stage>> {
+        let Some(name) = named else { return Ok(self.after(stage)) };
+        let next = self.stage_named(name)?;
+        let refused = |why: String| Err(Error::Refused(why));
+        if next.position <= stage.position {
+            return refused(format!("{name} does not come after {}", stage.name));
+        }
+        let barrier = self.settings.forward_from.as_deref();
+        let barrier = barrier.map(|from| self.stage_named(from)).transpose()?;
+        match barrier.filter(|b| stage.position < b.position && b.position < next.position) {
+            Some(barrier) => refused(format!("no job may skip {}", barrier.name)),
+            None => Ok(Some(next)),
+        }
+    }
+
+    /// The names of the stages between two.
+    pub fn between(&self, stage: &Stage, next: &Stage) -> Vec<&str> {
+        let skipped = |s: &&Stage| stage.position < s.position && s.position < next.position;
+        self.stages.iter().filter(skipped).map(|s| s.name.as_str()).collect()
+    }
+
     pub fn stage_named(&self, name: &str) -> Result<&Stage> {
         let names: Vec<&str> = self.stages.iter().map(|s| s.name.as_str()).collect();
         let hint = || format!("{} has {}", self.name, names.join(", "));

@@ -112,6 +112,16 @@ pub struct Handover {
     pub priority: Option<i64>,
     pub workspace: Option<String>,
     pub needs: Option<Amounts>,
+    /// The stage to go on with, where those before it have nothing to do for this job: a later
+    /// one of the same pipeline; see [`crate::Pipeline::onward`].
+    pub next_stage: Option<String>,
+}
+
+impl Handover {
+    /// On to a later stage, past those that have nothing to do for this job.
+    pub fn to(stage: &str) -> Handover {
+        Handover { next_stage: Some(stage.to_string()), ..Handover::default() }
+    }
 }
 
 /// How a run ended.
@@ -141,6 +151,14 @@ pub enum Outcome {
 impl Outcome {
     pub fn success() -> Outcome {
         Outcome::Success(Handover::default())
+    }
+
+    /// The stage that a success names to go on with.
+    pub(crate) fn next_stage(&self) -> Option<&str> {
+        match self {
+            Outcome::Success(handover) => handover.next_stage.as_deref(),
+            _ => None,
+        }
     }
 }
 
@@ -197,7 +215,11 @@ impl Settlement {
     pub(crate) fn next_stage(&self, catalog: &Catalog) -> Option<i64> {
         let (pipeline, stage) = catalog.stage(self.lease.stage).ok()?;
         let succeeded = matches!(self.outcome, Outcome::Success(_) | Outcome::Skip(_));
-        succeeded.then(|| pipeline.after(stage)).flatten().map(|next| next.id)
+        if !succeeded {
+            return None;
+        }
+        // A stage that may not be gone to is an error of the run, which ends there.
+        pipeline.onward(stage, self.outcome.next_stage()).ok().flatten().map(|next| next.id)
     }
 }
 

@@ -65,6 +65,12 @@ pub struct FetchSection {
     pub file_roots: Vec<PathBuf>,
     #[serde(deserialize_with = "bytes::amount")]
     pub bytes_max: u64,
+    /// A server that sends less for a whole window is given up, and tried again later.
+    #[serde(deserialize_with = "bytes::amount")]
+    pub bytes_per_second_min: u64,
+    pub rate_window_seconds: u64,
+    /// After so long the sizes of an object's files are asked for no more.
+    pub estimate_seconds_max: u64,
 }
 
 impl Default for FetchSection {
@@ -78,6 +84,9 @@ impl Default for FetchSection {
             allow_private: AllowPrivate::default(),
             file_roots: Vec::new(),
             bytes_max: 5 << 40,
+            bytes_per_second_min: 10 << 10,
+            rate_window_seconds: 60,
+            estimate_seconds_max: 300,
         }
     }
 }

@@ -6,14 +6,17 @@ use super::{Deposit, batch_of, find, payload};
 use crate::error::{Error, Result};
 use crate::fetch::Expect;
 use crate::item::Source;
+use crate::package::unpack::unwritable;
 use crate::problem::Problems;
 use crate::site::Site;
 use crate::stage::recording::into_queue;
+use crate::stage::room::DiskRoom;
 use crate::validate::check_claimed;
 use db::{Statement, Tx, statement};
 use queue::rules::batch::{self, Batch};
 use queue::runtime::{Context, Work};
 use queue::{Claimed, Outcome, Passed};
+use std::path::Path;
 use std::sync::Arc;
 
 pub struct Examining(pub Arc<Site>);
@@ -87,22 +90,45 @@ fn examined(tx: &mut Tx<'_>, batch: i64, kind: Deposited, payload: Option<&str>)
 /// The manifest as it was submitted, kept with the batch, and with the digest that was given.
 async fn keep(site: &Arc<Site>, deposit: &Deposit) -> Result<String> {
     let payloads = site.settings.payloads.clone();
-    let name = match (&deposit.payload, &deposit.source) {
-        (Some(kept), _) => kept.clone(),
-        (None, Source::Url(url)) => {
-            let (name, path) = payload::place(&payloads)?;
-            site.fetcher.download(url, &path, &Expect::default(), &mut (), &|_| ()).await?;
-            let file =
-                std::fs::File::open(&path).map_err(|e| crate::package::unreadable(&path, &e))?;
-            payload::settle(&file, &path)?;
-            name
-        }
-        (None, source) => payload::keep(&payloads, &source.path().unwrap_or_default())?,
+    if let Some(kept) = &deposit.payload {
+        check(&payloads, kept, deposit)?;
+        return Ok(kept.clone());
+    }
+    let name = payload::name_of(deposit.batch);
+    let kept = match take(site, deposit, &payloads.join(&name)).await {
+        Ok(()) => check(&payloads, &name, deposit),
+        Err(error) => Err(error),
     };
+    if kept.is_err() {
+        payload::forget(&payloads, &name);
+    }
+    kept.map(|()| name)
+}
+
+/// Brings the manifest to its place.
+async fn take(site: &Arc<Site>, deposit: &Deposit, to: &Path) -> Result<()> {
+    let payloads = &site.settings.payloads;
+    std::fs::create_dir_all(payloads).map_err(|e| unwritable(payloads, e))?;
+    let url = match &deposit.source {
+        Source::Url(url) => url,
+        source => return payload::copy(&source.path().unwrap_or_default(), to),
+    };
+    let room = DiskRoom::new(site, payloads);
+    let expect =
+        Expect { bytes_max: Some(payload::BYTES_MAX), room: Some(&room), ..Expect::default() };
+    let fetched = site.fetcher.download(url, to, &expect, &mut (), &|_| ()).await;
+    if fetched.is_err() {
+        crate::fetch::forget_part(to);
+    }
+    fetched.map(drop).map_err(|error| payload::too_large_or(error, &deposit.name))
+}
+
+/// Compares the manifest with the digest that was given for it.
+fn check(payloads: &Path, name: &str, deposit: &Deposit) -> Result<()> {
     if let Some(claimed) = deposit.options.claimed.clone() {
         let package = crate::package::Package::at(
             crate::package::Form::File,
-            &payloads.join(&name),
+            &payloads.join(name),
             &deposit.name,
         )?;
         let mut problems = Problems::default();
@@ -112,5 +138,5 @@ async fn keep(site: &Arc<Site>, deposit: &Deposit) -> Result<String> {
             return Err(Error::Invalid { what, problems: Box::new(problems) });
         }
     }
-    Ok(name)
+    Ok(())
 }

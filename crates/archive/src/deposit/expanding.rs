@@ -133,11 +133,21 @@ impl Expander {
         let mut portion = Vec::with_capacity(PORTION);
         let mut number = 0;
         let mut rows = None;
+        // Rows that must not be written down.
+        let mut problems = Problems::default();
         while let Some(row) = reader.next_row().map_err(|e| broken(&self.deposit.name, &e))? {
             let profile = reader.header().map(|h| h.profile);
             let rows = *rows.get_or_insert(profile.map_or(Rows::OneObject, manifest::rows_of));
             let Rows::Each(kind) = rows else { continue };
             let Some(item) = manifest::item_of(&row, kind, &common) else { continue };
+            if let Source::Url(url) = &item.source
+                && let Err(error) = crate::fetch::check_credentials(url)
+            {
+                let (name, line) = (&self.deposit.name, row.place.line);
+                let message = format!("line {line} of {name}: {error}");
+                problems.error("url_credentials", &format!("{name} line {line}"), message);
+                continue;
+            }
             number += 1;
             portion.push(self.entry(number, &item)?);
             if portion.len() == PORTION {
@@ -148,8 +158,7 @@ impl Expander {
             }
         }
         let report = reader.finish().map_err(|e| broken(&self.deposit.name, &e))?;
-        if !report.is_valid() {
-            let mut problems = Problems::default();
+        if !report.is_valid() || problems.has_errors() {
             manifest::take_report(&self.deposit.name, &report, &mut problems);
             let what = format!("the manifest {}", self.deposit.name);
             return Err(Error::Invalid { what, problems: Box::new(problems) });

@@ -86,6 +86,9 @@ impl FromRow for Deposit {
 /// Accepts a deposit: from here nothing of it is lost.
 pub fn accept(tx: &mut Tx<'_>, catalog: &Catalog, new: &NewDeposit) -> Result<Receipt> {
     const INSERT: Statement = statement!("sql/insert_deposit");
+    if let Source::Url(url) = &new.source {
+        crate::fetch::check_credentials(url)?;
+    }
     let profile = crate::collection::profile(tx, &new.collection)?;
     let now = tx.now();
     let batch = batch::create(

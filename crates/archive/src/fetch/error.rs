@@ -4,15 +4,22 @@ use crate::Error;
 use http::StatusCode;
 use url::Url;
 
-/// A URL as it may be shown: without its query, which can hold a key.
+/// A URL as it may be shown: see [`shown_text`].
 pub(super) fn shown(url: &Url) -> String {
-    match url.query() {
-        None => url.to_string(),
-        Some(_) => {
-            let mut url = url.clone();
-            url.set_query(Some("…"));
-            url.as_str().replace("%E2%80%A6", "…")
-        }
+    shown_text(url.as_str())
+}
+
+/// A URL, or what was meant to be one, as it may be shown: without name, password and query, each
+/// of which can be a key.
+pub fn shown_text(text: &str) -> String {
+    let cut = text.find(['?', '#']).unwrap_or(text.len());
+    let (place, rest) = text.split_at(cut);
+    let rest = if rest.starts_with('?') { "?…" } else { "" };
+    let start = place.find("//").map_or(0, |at| at + 2);
+    let end = place[start..].find('/').map_or(place.len(), |at| start + at);
+    match place[start..end].rfind('@') {
+        Some(at) => format!("{}…{}{rest}", &place[..start], &place[start + at..]),
+        None => format!("{place}{rest}"),
     }
 }
 
@@ -76,6 +83,31 @@ pub(super) fn unreachable(url: &Url, why: &str) -> Error {
 
 pub(super) fn timeout(url: &Url, why: &str) -> Error {
     at_host(Error::transient("host_timeout", format!("{}: {why}", shown(url))), url)
+}
+
+pub(super) fn slow(url: &Url, bytes: u64, time: std::time::Duration) -> Error {
+    at_host(
+        Error::transient(
+            "host_slow",
+            format!(
+                "{}: {bytes} bytes came in {} s, which is slower than fetch.bytes_per_second_min; what came is kept, and the download goes on later",
+                shown(url),
+                time.as_secs_f32().round()
+            ),
+        ),
+        url,
+    )
+}
+
+pub(super) fn encoded(url: &Url, encoding: &str) -> Error {
+    Error::permanent(
+        "content_encoded",
+        format!(
+            "{} is sent with Content-Encoding `{}` although the file was asked for as it is; have its server send it without",
+            shown(url),
+            encoding.escape_debug()
+        ),
+    )
 }
 
 pub(super) fn lost(url: &Url, why: &str) -> Error {
@@ -148,6 +180,15 @@ mod tests {
         let url = Url::parse("https://x.org/a?X-Amz-Signature=abc").unwrap();
         assert_eq!(shown(&url), "https://x.org/a?…");
         assert!(!of_status(&url, StatusCode::NOT_FOUND).to_string().contains("abc"));
+        for (url, safe) in [
+            ("https://ann:pw@x.org/a@b?t=1#f", "https://…@x.org/a@b?…"),
+            ("http://ann:p@w@x.org", "http://…@x.org"),
+            ("ftp://ann:pw@", "ftp://…@"),
+            ("ann:pw@x.org/a", "…@x.org/a"),
+            ("https://x.org/a", "https://x.org/a"),
+        ] {
+            assert_eq!(shown_text(url), safe);
+        }
     }
 
     #[test]

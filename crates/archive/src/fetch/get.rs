@@ -2,9 +2,12 @@
 
 use super::http::Answer;
 use super::partial::{Partial, Source};
+use super::rate::Meter;
 use super::{Downloaded, Expect, Fetcher, Progress, Sink, error, facts, length, local};
 use crate::{Error, Result};
-use ::http::header::{CONTENT_RANGE, HeaderValue, IF_RANGE, RANGE, RETRY_AFTER};
+use ::http::header::{
+    CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE, RETRY_AFTER,
+};
 use ::http::{HeaderMap, Method};
 use std::path::Path;
 use std::time::Duration;
@@ -21,9 +24,10 @@ const READ_BYTES: usize = 256 * 1024;
 pub(super) struct Get<'a> {
     pub fetcher: &'a Fetcher,
     pub url: Url,
-    pub expect: &'a Expect,
+    pub expect: &'a Expect<'a>,
     pub sink: &'a mut dyn Sink,
     pub progress: &'a Progress<'a>,
+    pub meter: Meter,
 }
 
 /// Why a try did not bring the whole file, and how long its server asks to be left alone.
@@ -40,9 +44,11 @@ impl From<Error> for Failed {
 
 impl Get<'_> {
     pub(super) async fn run(mut self, into: &Path) -> Result<Downloaded> {
-        let mut partial = Partial::open(into, self.url.as_str()).await?;
+        let wanted = Source::of(self.url.as_str(), self.expect);
+        let mut partial = Partial::open(into, wanted).await?;
+        self.give_back(&mut partial);
         let there = partial.length;
-        let mut kept = there;
+        let (mut kept, mut furthest) = (there, there);
         let (mut tries, mut in_all) = (0, 0);
         if partial.is_whole() {
             self.check_size(Some(partial.length))?;
@@ -50,17 +56,21 @@ impl Get<'_> {
             return Ok(Downloaded { bytes: partial.finish().await?, resumed_from: there });
         }
         loop {
-            let before = partial.length;
             let failed = match self.attempt(&mut partial, &mut kept).await {
                 Ok(()) => break,
                 Err(failed) => failed,
             };
             partial.flush().await?;
-            (tries, in_all) = (if partial.length > before { 1 } else { tries + 1 }, in_all + 1);
+            let got_further = partial.length > furthest;
+            furthest = furthest.max(partial.length);
+            partial.keep_resumable().await?;
+            self.give_back(&mut partial);
+            (tries, in_all) = (if got_further { 1 } else { tries + 1 }, in_all + 1);
             let patient = failed.wait.is_none_or(|wait| wait <= RETRY_AFTER_MAX);
-            let ours = matches!(failed.error.code(), "no_space" | "work_space");
+            // A server that crawls, and a work space that is full, are left to the job's own waits.
+            let not_now = matches!(failed.error.code(), "no_space" | "work_space" | "host_slow");
             if !failed.error.is_transient()
-                || ours
+                || not_now
                 || !patient
                 || tries >= self.fetcher.tries
                 || in_all >= TRIES_IN_ALL_MAX
@@ -68,7 +78,9 @@ impl Get<'_> {
                 return Err(failed.error);
             }
             tracing::debug!(url = %error::shown(&self.url), got = partial.length, "{}; trying again", failed.error);
-            tokio::time::sleep(failed.wait.unwrap_or_else(|| self.pause(tries))).await;
+            let pause = failed.wait.unwrap_or_else(|| self.pause(tries));
+            tokio::time::sleep(pause).await;
+            self.meter.paused(pause);
         }
         Ok(Downloaded { bytes: partial.finish().await?, resumed_from: kept })
     }
@@ -105,8 +117,10 @@ impl Get<'_> {
         }
         *kept = (*kept).min(partial.length);
         partial.go_on(self.sink, self.progress).await?;
-        while let Some(chunk) = answer.next().await? {
-            self.check_more(partial, chunk.len())?;
+        let url = self.url.clone();
+        while let Some(chunk) = self.meter.watch(&url, answer.next()).await? {
+            self.meter.arrived(chunk.len());
+            self.check_more(partial, chunk.len()).await?;
             partial.append(&chunk, self.sink).await?;
             (self.progress)(partial.length);
         }
@@ -115,8 +129,8 @@ impl Get<'_> {
 
     /// Asks for the file, or for what is missing of it if it is still the same. A server that
     /// cannot go on (416, or a part that does not fit) is asked for the whole.
-    async fn ask(&self, partial: &Partial) -> Result<Answer> {
-        let version = partial.source.as_ref().and_then(|s| s.version.as_deref());
+    async fn ask(&mut self, partial: &Partial) -> Result<Answer> {
+        let version = partial.source.as_ref().and_then(Source::version);
         if let (Some(version), true) = (version, partial.length > 0)
             && let Ok(version) = HeaderValue::from_str(version)
         {
@@ -126,13 +140,25 @@ impl Get<'_> {
                 headers.insert(RANGE, range);
                 headers.insert(IF_RANGE, version);
             }
-            let answer = self.fetcher.http.send(&Method::GET, &self.url, &headers).await?;
+            let answer = self.send(&headers).await?;
             let fits = answer.status.as_u16() != 206 || part_of(&answer, partial).is_some();
             if fits && answer.status.as_u16() != 416 {
                 return Ok(answer);
             }
         }
-        self.fetcher.http.send(&Method::GET, &self.url, &HeaderMap::new()).await
+        self.send(&HeaderMap::new()).await
+    }
+
+    async fn send(&mut self, headers: &HeaderMap) -> Result<Answer> {
+        self.fetcher.http.send(&Method::GET, &self.url, headers, &mut self.meter).await
+    }
+
+    /// What was given up takes no room any more.
+    fn give_back(&self, partial: &mut Partial) {
+        let bytes = std::mem::take(&mut partial.dropped);
+        if let Some(room) = self.expect.room {
+            room.give(bytes);
+        }
     }
 
     fn check_rest(&self, answer: &Answer, partial: &Partial) -> Result<()> {
@@ -145,14 +171,14 @@ impl Get<'_> {
     async fn start_over(&mut self, answer: &Answer, partial: &mut Partial) -> Result<()> {
         let head = facts(&answer.headers, false, length(&answer.headers));
         self.check_size(head.size)?;
-        // A weak ETag is the same for contents that differ.
-        let strong = head.etag.filter(|etag| etag.starts_with('"'));
-        let source = Source {
-            url: self.url.to_string(),
-            version: strong.or(head.last_modified),
-            size: head.size,
-        };
-        partial.begin(source).await
+        partial.begin(head.etag, head.last_modified, head.size).await?;
+        self.give_back(partial);
+        Ok(())
+    }
+
+    /// The most bytes that the file may have.
+    fn bytes_max(&self) -> u64 {
+        self.expect.bytes_max.unwrap_or(u64::MAX).min(self.fetcher.bytes_max)
     }
 
     /// Refuses a file of the wrong size before its bytes are fetched.
@@ -161,24 +187,30 @@ impl Get<'_> {
             (Some(found), Some(expected)) if found != expected => {
                 Err(error::size_mismatch(&self.url, expected, found))
             }
-            (Some(found), _) if found > self.fetcher.bytes_max => {
-                Err(error::too_large(&self.url, self.fetcher.bytes_max))
+            (Some(found), _) if found > self.bytes_max() => {
+                Err(error::too_large(&self.url, self.bytes_max()))
             }
             _ => Ok(()),
         }
     }
 
-    /// Refuses bytes beyond what was expected, when the size was not announced.
-    fn check_more(&self, partial: &Partial, more: usize) -> Result<()> {
+    /// Refuses bytes beyond what was expected or announced, and takes room for the others.
+    async fn check_more(&self, partial: &Partial, more: usize) -> Result<()> {
         let length = partial.length + more as u64;
+        let announced = partial.source.as_ref().and_then(|source| source.size);
         match self.expect.size {
             Some(expected) if length > expected => {
                 Err(error::size_mismatch(&self.url, expected, length))
             }
-            _ if length > self.fetcher.bytes_max => {
-                Err(error::too_large(&self.url, self.fetcher.bytes_max))
+            _ if length > self.bytes_max() => Err(error::too_large(&self.url, self.bytes_max())),
+            // The connection sends what was announced; a range can say one total and hold more.
+            _ if announced.is_some_and(|size| length > size) => {
+                Err(error::bad_answer(&self.url, "more bytes came than it announced"))
             }
-            _ => Ok(()),
+            _ => match self.expect.room {
+                Some(room) => room.take(more as u64).await,
+                None => Ok(()),
+            },
         }
     }
 
@@ -199,14 +231,12 @@ impl Get<'_> {
         let opened = tokio::task::spawn_blocking(move || local::open(&url, &roots)).await;
         let found = opened.map_err(|_| Error::Stopped)??;
         self.check_size(Some(found.size))?;
-        let source = Source {
-            url: self.url.to_string(),
-            version: Some(found.version),
-            size: Some(found.size),
-        };
-        if partial.source.as_ref() != Some(&source) {
+        let version = Some(format!("\"{}\"", found.version));
+        let same = |s: &Source| s.etag == version && s.size == Some(found.size);
+        if !partial.source.as_ref().is_some_and(same) {
             *kept = 0;
-            partial.begin(source).await?;
+            partial.begin(version, None, Some(found.size)).await?;
+            self.give_back(partial);
         }
         partial.go_on(self.sink, self.progress).await?;
         let fail = |e: std::io::Error| local::unreadable(&self.url, &e);
@@ -218,7 +248,7 @@ impl Get<'_> {
             if count == 0 {
                 return self.check_end(partial);
             }
-            self.check_more(partial, count)?;
+            self.check_more(partial, count).await?;
             partial.append(&buffer[..count], self.sink).await?;
             (self.progress)(partial.length);
         }
@@ -233,5 +263,11 @@ fn part_of(answer: &Answer, partial: &Partial) -> Option<Option<u64>> {
     let total = if total == "*" { None } else { Some(total.trim().parse::<u64>().ok()?) };
     let known = partial.source.as_ref().and_then(|source| source.size);
     let same = known.is_none() || total.is_none() || known == total;
+    // A server that ignores If-Range shows by these that it sends another file's rest.
+    let source = partial.source.as_ref()?;
+    let other = |header, known: &Option<String>| {
+        answer.header(header).zip(known.as_deref()).is_some_and(|(now, then)| now != then)
+    };
+    let same = same && !other(ETAG, &source.etag) && !other(LAST_MODIFIED, &source.last_modified);
     (start == partial.length && same).then_some(total.or(known))
 }

@@ -4,9 +4,10 @@
 use super::allow::AllowList;
 use super::error;
 use super::limits::{Limits, Permit};
+use super::rate::Meter;
 use crate::{Error, Result};
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, HeaderMap, LOCATION, USER_AGENT};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, LOCATION, USER_AGENT};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
@@ -20,7 +21,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use url::{Host, Url};
 
 const REDIRECTS_MAX: usize = 10;
@@ -95,24 +96,29 @@ impl Http {
         Ok(Http { client, allow, limits, connect_timeout, timeout })
     }
 
-    /// Sends a request, and again wherever the answers lead.
+    /// Sends a request, and again wherever the answers lead. All of it together has as long as
+    /// one answer may take: a chain of slow redirects takes no longer than a slow server.
     pub(super) async fn send(
         &self,
         method: &Method,
         url: &Url,
         headers: &HeaderMap,
+        meter: &mut Meter,
     ) -> Result<Answer> {
         let mut url = url.clone();
+        // Names, connection and the handshake of TLS each have a connection's time.
+        let mut left = self.connect_timeout * 2 + self.timeout;
         for _ in 0..=REDIRECTS_MAX {
             self.check_literal(&url)?;
-            let answer = self.send_once(method, &url, headers).await?;
+            let answer = self.send_once(method, &url, headers, &mut left, meter).await?;
             if !matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
-                return Ok(answer);
+                return as_it_is(answer);
             }
             let Some(place) = answer.header(LOCATION) else {
                 return Err(error::bad_answer(&url, "it is a redirect to nowhere"));
             };
             let next = url.join(place).map_err(|e| {
+                let place = error::shown_text(place);
                 error::bad_answer(&url, &format!("it is a redirect to `{place}`: {e}"))
             })?;
             // A page that was reached safely must not lead to a place that is not safe.
@@ -137,7 +143,14 @@ impl Http {
         ))
     }
 
-    async fn send_once(&self, method: &Method, url: &Url, headers: &HeaderMap) -> Result<Answer> {
+    async fn send_once(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: &HeaderMap,
+        left: &mut Duration,
+        meter: &mut Meter,
+    ) -> Result<Answer> {
         let mut request = http::Request::builder()
             .method(method)
             .uri(url.as_str())
@@ -148,16 +161,21 @@ impl Http {
             .map_err(|e| super::target::wrong(url.as_str(), &e.to_string()))?;
         request.headers_mut().extend(headers.clone());
         let permit = self.limits.permit(&error::host_of(url)).await;
-        // Names, connection and the handshake of TLS each have this long.
-        let limit = self.connect_timeout * 2 + self.timeout;
-        let answer = match tokio::time::timeout(limit, self.client.request(request)).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(e)) => return Err(why_not(url, &e)),
-            Err(_) => {
-                let why = format!("no answer for {} s", limit.as_secs_f32());
-                return Err(error::timeout(url, &why));
+        // Waiting for the permit is not the server's fault, and is not counted.
+        let began = Instant::now();
+        let answer = async {
+            match tokio::time::timeout(*left, self.client.request(request)).await {
+                Ok(Ok(answer)) => Ok(answer),
+                Ok(Err(e)) => Err(why_not(url, &e)),
+                Err(_) => {
+                    let limit = self.connect_timeout * 2 + self.timeout;
+                    let why = format!("no answer for {} s", limit.as_secs_f32());
+                    Err(error::timeout(url, &why))
+                }
             }
         };
+        let answer = meter.watch(url, answer).await?;
+        *left = left.saturating_sub(began.elapsed());
         let (head, body) = answer.into_parts();
         Ok(Answer {
             url: url.clone(),
@@ -180,6 +198,16 @@ impl Http {
             return Ok(());
         }
         Err(error::private(&error::shown(url), &address.to_string()))
+    }
+}
+
+/// Refuses bytes that are not the file's own: what is kept must be what the depositor has.
+fn as_it_is(answer: Answer) -> Result<Answer> {
+    let encodings = answer.headers.get_all(CONTENT_ENCODING).iter();
+    let mut other = encodings.filter(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"));
+    match other.next().filter(|_| answer.status.is_success()) {
+        Some(value) => Err(error::encoded(&answer.url, &String::from_utf8_lossy(value.as_bytes()))),
+        None => Ok(answer),
     }
 }
 

@@ -7,7 +7,7 @@ use url::Url;
 const URL_BYTES_MAX: usize = 8192;
 
 pub(super) fn wrong(url: &str, why: &str) -> Error {
-    let start: String = url.chars().take(200).collect();
+    let start: String = super::shown_text(url).chars().take(200).collect();
     Error::permanent(
         "url_invalid",
         format!("`{start}` is not a URL that can be fetched: {why}; correct it"),

@@ -34,6 +34,8 @@ pub enum End {
     Cut(usize),
     /// Nothing more comes after so many bytes of the body, until the other side goes.
     Hang(usize),
+    /// One byte at a time, with a pause before each.
+    Crawl(Duration),
 }
 
 impl Reply {
@@ -128,6 +130,10 @@ fn serve(
     match reply.end {
         End::Well => stream.write_all(body),
         End::Cut(count) => stream.write_all(&body[..count]),
+        End::Crawl(pause) => body.iter().try_for_each(|byte| {
+            std::thread::sleep(pause);
+            stream.write_all(&[*byte])
+        }),
         End::Hang(count) => {
             stream.write_all(&body[..count])?;
             stream.set_read_timeout(Some(Duration::from_secs(30)))?;

@@ -32,13 +32,17 @@ fn local() -> Fetcher {
 
 /// A fetcher that loses its patience at once.
 fn hasty() -> Fetcher {
-    let allow = AllowList::new(&AllowPrivate::All(true)).unwrap();
+    let allow = || AllowList::new(&AllowPrivate::All(true)).unwrap();
     let short = Duration::from_millis(150);
-    let http = http::Http::new(allow, limits::Limits::new(4, 4), short, short).unwrap();
+    let http = |allow| http::Http::new(allow, limits::Limits::new(4, 4), short, short).unwrap();
     Fetcher {
-        http,
+        http: http(allow()),
+        questions: http(allow()),
+        heads_time_max: short,
         file_roots: Vec::new(),
         bytes_max: 1 << 40,
+        bytes_per_second_min: 0,
+        rate_window: Duration::from_secs(1),
         tries: 2,
         pause: Duration::from_millis(1),
     }
@@ -64,7 +68,7 @@ impl Got {
     }
 
     async fn get(&mut self, fetcher: &Fetcher, url: &str, size: Option<u64>) -> Result<Downloaded> {
-        let (path, expect) = (self.path(), Expect { size });
+        let (path, expect) = (self.path(), Expect { size, ..Expect::default() });
         fetcher.download(url, &path, &expect, &mut self.sink, &|_| {}).await
     }
 
@@ -72,7 +76,8 @@ impl Got {
     fn check(&self, content: &[u8]) {
         assert!(std::fs::read(self.path()).unwrap() == content, "the file differs");
         assert!(self.sink.0 == content, "the sink saw something else");
-        assert!(!partial::meta_path(&self.path()).exists(), "the file is whole");
+        let names = std::fs::read_dir(self.dir.path()).unwrap().map(|e| e.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["file"], "the file is whole");
     }
 }
 
@@ -87,7 +92,7 @@ async fn a_file_is_fetched_and_seen_once() {
         .download(
             &server.url("/x?key=1#f"),
             &got.path(),
-            &Expect { size: Some(300_000) },
+            &Expect { size: Some(300_000), ..Expect::default() },
             &mut got.sink,
             &|n| {
                 seen.store(n, Ordering::Relaxed);
@@ -343,13 +348,23 @@ async fn file_urls_are_copied_and_gone_on_with() {
     let head = fetcher.head(&url).await.unwrap();
     assert_eq!(head.size, Some(700_000));
     // A partial copy of this very version.
-    let source = partial::Source { url: url.clone(), version: head.etag, size: Some(700_000) };
     let mut got = Got::new();
-    std::fs::write(got.path(), &body[..500_000]).unwrap();
-    std::fs::write(partial::meta_path(&got.path()), serde_json::json!(source).to_string()).unwrap();
+    let etag = format!("\"{}\"", head.etag.unwrap());
+    leave_part(&got.path(), &url, &Expect::default(), (&etag, 700_000), 500_000);
+    std::fs::write(partial::beside(&got.path(), ".part"), &body[..500_000]).unwrap();
     let done = got.get(&fetcher, &url, None).await.unwrap();
     assert_eq!(done.resumed_from, 500_000);
     got.check(&body);
+}
+
+/// Leaves a partial file of zeros as a download that another machine made does.
+fn leave_part(into: &Path, url: &str, expect: &Expect<'_>, source: (&str, u64), bytes: u64) {
+    let (etag, size) = (Some(source.0.to_string()), Some(source.1));
+    let source = partial::Source { etag, size, ..partial::Source::of(url, expect) };
+    let text = serde_json::json!({"source": source, "bytes_durable": bytes, "boot": "another"});
+    std::fs::write(partial::beside(into, ".meta"), text.to_string()).unwrap();
+    let part = std::fs::File::create(partial::beside(into, ".part")).unwrap();
+    part.set_len(bytes).unwrap();
 }
 
 /// Counts, and does not keep.
@@ -380,12 +395,9 @@ async fn files_larger_than_two_gibibytes_are_gone_on_with() {
     });
     let got = Got::new();
     let url = server.url("/big");
-    std::fs::File::create(got.path()).unwrap().set_len(THERE).unwrap();
-    let source =
-        partial::Source { url: url.clone(), version: Some("\"a\"".into()), size: Some(THERE + 4) };
-    std::fs::write(partial::meta_path(&got.path()), serde_json::json!(source).to_string()).unwrap();
     let mut count = Count(9);
-    let expect = Expect { size: Some(THERE + 4) };
+    let expect = Expect { size: Some(THERE + 4), ..Expect::default() };
+    leave_part(&got.path(), &url, &expect, ("\"a\"", THERE + 4), THERE);
     let done = local().download(&url, &got.path(), &expect, &mut count, &|_| {}).await.unwrap();
     assert_eq!(done, Downloaded { bytes: THERE + 4, resumed_from: THERE });
     assert_eq!(count.0, THERE + 4);
@@ -427,11 +439,9 @@ async fn what_is_whole_is_not_asked_for_again() {
     let got_before = Got::new();
     let server = Server::start(|_, _| panic!("nothing is asked"));
     let url = server.url("/");
-    std::fs::write(got_before.path(), &body).unwrap();
-    let source =
-        partial::Source { url: url.clone(), version: Some("\"a\"".into()), size: Some(1000) };
-    std::fs::write(partial::meta_path(&got_before.path()), serde_json::json!(source).to_string())
-        .unwrap();
+    let expect = Expect { size: Some(1000), ..Expect::default() };
+    leave_part(&got_before.path(), &url, &expect, ("\"a\"", 1000), 1000);
+    std::fs::write(partial::beside(&got_before.path(), ".part"), &body).unwrap();
     let mut got = got_before;
     let done = got.get(&local(), &url, Some(1000)).await.unwrap();
     assert_eq!(done, Downloaded { bytes: 1000, resumed_from: 1000 });

@@ -109,7 +109,7 @@ pub enum ReportFormat {
 }
 
 /// Where results are sent as signed JSON. The key is in one of the two places.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Callback {
     pub url: String,
@@ -117,6 +117,14 @@ pub struct Callback {
     pub secret: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_file: Option<PathBuf>,
+}
+
+/// Never shows the secret, nor what may be one in the URL.
+impl std::fmt::Debug for Callback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let url = crate::fetch::shown_text(&self.url);
+        f.debug_struct("Callback").field("url", &url).finish_non_exhaustive()
+    }
 }
 
 /// Where the identifiers of new objects come from.
@@ -240,7 +248,10 @@ impl Profile {
             if !(callback.url.starts_with("https://") || callback.url.starts_with("http://")) {
                 say(
                     "callback.url",
-                    format!("`{}` is not an http:// or https:// URL", callback.url),
+                    format!(
+                        "`{}` is not an http:// or https:// URL",
+                        crate::fetch::shown_text(&callback.url)
+                    ),
                 );
             }
             if callback.secret.is_some() == callback.secret_file.is_some() {

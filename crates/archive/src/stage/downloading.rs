@@ -2,6 +2,7 @@
 //! the digests given for it. Bytes are hashed and identified while they arrive.
 
 use super::estimating::Wanted;
+use super::room::JobRoom;
 use super::validating::package_at;
 use super::{Run, failpoint};
 use crate::error::{Error, Result};
@@ -50,7 +51,9 @@ pub(super) fn place_of_package(run: &Run<'_>) -> PathBuf {
 async fn package(run: &Run<'_>, url: &str) -> Result<Package> {
     run.make_directory()?;
     let path = place_of_package(run);
-    let expect = Expect { size: run.item.size };
+    let digest = run.item.claimed.as_ref().map(Claimed::to_string);
+    let room = JobRoom::open(run.site, run.id()).await?;
+    let expect = Expect { size: run.item.size, digest, room: Some(&room), bytes_max: None };
     let mut sink = Hashing { claimed: run.item.claimed.clone(), hasher: None };
     let fetched = run.site.fetcher.download(url, &path, &expect, &mut sink, &|_| ()).await;
     fetched.map_err(|error| error.about(&run.item.name))?;
@@ -107,6 +110,7 @@ async fn files(run: &Run<'_>) -> Result<Package> {
     let directory = run.make_directory()?.join("files");
     std::fs::create_dir_all(&directory)
         .map_err(|e| crate::package::unpack::unwritable(&directory, e))?;
+    let room = JobRoom::open(run.site, run.id()).await?;
     let (id, mut after) = (run.id(), 0);
     let mut problems = Problems::default();
     loop {
@@ -114,7 +118,7 @@ async fn files(run: &Run<'_>) -> Result<Package> {
         let Some(last) = page.last().map(|f| f.number) else { break };
         let missing = page.into_iter().filter(|file| !is_here(&directory, file));
         let mut fetches = stream::iter(missing)
-            .map(|file| fetch(run, &directory, file))
+            .map(|file| fetch(run, &directory, &room, file))
             .buffer_unordered(AT_ONCE);
         let mut done = Vec::new();
         let mut failure = None;
@@ -162,6 +166,7 @@ fn is_here(directory: &Path, file: &JobFile) -> bool {
 async fn fetch(
     run: &Run<'_>,
     directory: &Path,
+    room: &JobRoom<'_>,
     mut file: JobFile,
 ) -> Result<std::result::Result<JobFile, Problems>> {
     let wanted: Wanted =
@@ -183,7 +188,8 @@ async fn fetch(
     let how = How { algorithms, identifier: run.site.identifier.clone(), threads: 1 };
     let mut sink = Reading { seen: Seen::new(&how), how: &how };
     let path = place(directory, &file);
-    let expect = Expect { size: wanted.size };
+    let digest = wanted.claimed.as_ref().map(Claimed::to_string);
+    let expect = Expect { size: wanted.size, digest, room: Some(room), bytes_max: None };
     let fetched = run.site.fetcher.download(&wanted.url, &path, &expect, &mut sink, &|_| ()).await;
     fetched.map_err(|error| error.about(&file.path))?;
     let mut object = crate::package::stretch::Stretch::of(&path, 0, None);

@@ -2,9 +2,12 @@
 //! broken before anything is fetched: every bad row of a manifest is listed at once.
 
 use super::Run;
+use super::room::DiskRoom;
+use super::validating::package_at;
 use crate::codes::Change;
 use crate::deposit::expanding;
 use crate::deposit::manifest::take_report;
+use crate::deposit::payload;
 use crate::error::{Error, Result};
 use crate::fetch::Expect;
 use crate::ingest::{self, JobFile};
@@ -18,6 +21,7 @@ use futures_util::stream;
 use queue::{Handover, Outcome};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// Rows that are looked at together, and how many of them are asked for at once.
 const PORTION: usize = 500;
@@ -40,7 +44,13 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let needed = match (run.item.kind, &run.item.source) {
         (Kind::ObjectManifest, _) => manifest(&run).await?,
         (_, Source::Url(url)) => match run.site.fetcher.local_file(url)? {
-            Some(local) => in_place(&run.item, local.path)?,
+            Some(local) => {
+                let (kind, name) = (run.item.kind, &run.item.name);
+                let needed = in_place(&run.item, local.path.clone())?;
+                let package = package_at(&local.path, kind, name)?;
+                run.ingest.package = Some(package.that_is(&local.fingerprint)?);
+                needed
+            }
             None => {
                 let head = run.site.fetcher.head(url).await;
                 let head = head.map_err(|error| error.about(&run.item.name))?;
@@ -51,7 +61,12 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     };
     run.ingest.space_bytes = needed;
     run.save();
-    let mut handover = Handover::default();
+    let mut handover = match (run.item.is_downloaded(), needed) {
+        // Nothing is to be fetched and no space is needed: the next that has something to do is
+        // validating.
+        (false, Some(0)) => Handover::to("validating"),
+        _ => Handover::default(),
+    };
     if needed.is_none() {
         // Nobody knows how long it will take; what is known goes first.
         handover.priority = Some((run.job.priority + 10).min(99));
@@ -107,10 +122,11 @@ async fn manifest(run: &Run<'_>) -> Result<Option<i64>> {
     let reading = tokio::task::spawn_blocking(move || read_rows(&path, &shown, &sender));
     let mut problems = Problems::default();
     let mut total = Some(0_i64);
+    let deadline = Instant::now() + run.site.fetcher.heads_time_max();
     while let Some(portion) = portions.recv().await {
         let heads: Vec<_> = stream::iter(portion)
             .map(|(number, path, wanted)| async move {
-                let head = run.site.fetcher.head(&wanted.url).await;
+                let head = run.site.fetcher.head_before(&wanted.url, deadline).await;
                 (number, path, wanted, head)
             })
             .buffered(AT_ONCE)
@@ -120,9 +136,10 @@ async fn manifest(run: &Run<'_>) -> Result<Option<i64>> {
         for (number, path, wanted, head) in heads {
             match head {
                 Ok(head) => {
-                    let size = head.size.or(wanted.size).and_then(|s| i64::try_from(s).ok());
+                    let found = head.and_then(|head| head.size);
+                    let size = found.or(wanted.size).and_then(|s| i64::try_from(s).ok());
                     total = total.zip(size).map(|(total, size)| total.saturating_add(size));
-                    compare_size(&name, &path, &wanted, head.size, &mut problems);
+                    compare_size(&name, &path, &wanted, found, &mut problems);
                     files.push(job_file(number, path, size, &wanted));
                 }
                 Err(error) if error.is_transient() => return Err(error.about(path)),
@@ -162,8 +179,17 @@ async fn manifest_file(run: &Run<'_>) -> Result<PathBuf> {
         return Ok(run.item.source.path().unwrap_or_default());
     };
     let path = run.make_directory()?.join("manifest");
-    let expect = Expect::default();
-    run.site.fetcher.download(url, &path, &expect, &mut (), &|_| ()).await?;
+    // A job that fails here may have no row yet, by which a reservation would be given back.
+    let room = DiskRoom::new(run.site, &run.site.settings.work_space.path);
+    let digest = run.item.claimed.as_ref().map(Claimed::to_string);
+    let expect = Expect {
+        size: run.item.size,
+        digest,
+        bytes_max: Some(payload::BYTES_MAX),
+        room: Some(&room),
+    };
+    let fetched = run.site.fetcher.download(url, &path, &expect, &mut (), &|_| ()).await;
+    fetched.map_err(|error| payload::too_large_or(error, &run.item.name))?;
     Ok(path)
 }
 

@@ -11,6 +11,7 @@ pub mod notifying;
 pub mod provisioning;
 pub mod recording;
 pub mod resolving;
+pub mod room;
 pub mod staging;
 pub mod storing;
 pub mod validating;

@@ -1,32 +1,41 @@
 //! Reserves the space a job needs in its work space. Waiting holds no worker.
 
 use super::Run;
+use super::room::step;
 use crate::error::{Error, Result};
 use crate::package::unpack::unwritable;
 use crate::site::WorkSpace;
 use db::{Micros, Statement, Tx, statement};
-use queue::Outcome;
+use queue::{Handover, Outcome};
 
 /// How long a job waits before it asks again.
 const AGAIN_MICROS: Micros = 15_000_000;
 
 pub async fn run(run: Run<'_>) -> Result<Outcome> {
-    let needed = run.ingest.space_bytes.unwrap_or(0);
-    if needed == 0 {
-        return Ok(Outcome::success());
-    }
+    // Past `downloading`, where slow servers may have taken all places.
+    let onward = || match run.item.is_downloaded() {
+        true => Outcome::success(),
+        false => Outcome::Success(Handover::to("validating")),
+    };
     let work = &run.site.settings.work_space;
     let space = Space::of(work)?;
+    let bytes = match run.ingest.space_bytes {
+        Some(0) => return Ok(onward()),
+        Some(known) => u64::try_from(known).unwrap_or(0),
+        // The reservation grows as bytes arrive; without any room they do not begin to.
+        None => step(0, &space),
+    };
     let (job, name) = (run.id(), work.name.clone());
+    let needed = Demand { bytes, written: 0 };
     let answer = run
         .site
         .db
-        .write(move |tx| Ok::<_, Error>((tx.now(), admit(tx, job, &name, needed, &space)?)))
+        .write(move |tx| Ok::<_, Error>((tx.now(), admit(tx, job, &name, &needed, &space)?)))
         .await?;
     match answer {
         (_, Admission::Admitted) => {
             run.make_directory()?;
-            Ok(Outcome::success())
+            Ok(onward())
         }
         (now, Admission::Later(why)) => Ok(Outcome::Wait { due: now + AGAIN_MICROS, why }),
         (_, Admission::Never(why)) => Err(Error::permanent("work_space_too_small", why)),
@@ -53,11 +62,29 @@ impl Space {
         Ok(Space { total, used, admit_percent, stop_percent })
     }
 
+    /// The bytes that may be used where a job is admitted.
+    pub fn admitted(&self) -> u64 {
+        self.share(self.admit_percent)
+    }
+
+    /// The bytes that may be used where anything is written.
+    pub fn stopped(&self) -> u64 {
+        self.share(self.stop_percent)
+    }
+
     fn share(&self, percent: u64) -> u64 {
         u64::try_from(u128::from(self.total) * u128::from(percent) / 100).unwrap_or(u64::MAX)
     }
 }
 
+/// What a job asks for: bytes in all, and how many of them are in the work space already.
+#[derive(Debug, Clone, Copy)]
+pub struct Demand {
+    pub bytes: u64,
+    pub written: u64,
+}
+
+#[derive(Debug)]
 pub enum Admission {
     Admitted,
     Later(String),
@@ -69,14 +96,15 @@ pub fn admit(
     tx: &mut Tx<'_>,
     job: i64,
     work_space: &str,
-    needed: i64,
+    needed: &Demand,
     space: &Space,
 ) -> Result<Admission> {
     const LOCK: Statement = statement!("sql/lock_reservations", per engine);
     const RESERVED: Statement = statement!("sql/reserved_bytes");
     const RESERVE: Statement = statement!("sql/reserve_space");
-    let bytes = u64::try_from(needed).unwrap_or(0);
-    let limit = space.share(space.admit_percent);
+    const FAILED: Statement = statement!("sql/failed_with_data");
+    let (bytes, more) = (needed.bytes, needed.bytes.saturating_sub(needed.written));
+    let limit = space.admitted();
     if bytes > limit {
         return Ok(Admission::Never(format!(
             "it needs {bytes} bytes of work space, and {}% of `{work_space}` are {limit}; give it a larger work space",
@@ -88,20 +116,34 @@ pub fn admit(
     let (reserved,): (i64,) = tx.one(&RESERVED, &db::params![work_space, job])?;
     let reserved = u64::try_from(reserved).unwrap_or(0);
     let free = limit.saturating_sub(space.used.saturating_add(reserved));
-    if space.used > space.share(space.stop_percent) {
-        return Ok(Admission::Later(format!(
-            "needs {bytes} bytes of work space; `{work_space}` is more than {}% full",
-            space.stop_percent
-        )));
-    }
-    if bytes > free {
-        return Ok(Admission::Later(format!(
-            "needs {bytes} bytes of work space; {free} free of it in `{work_space}`"
-        )));
+    let stopped = space.used > space.stopped();
+    if stopped || more > free {
+        let (failed,): (i64,) = tx.one(&FAILED, &[])?;
+        let kept = match failed {
+            0 => String::new(),
+            _ => format!("; the data of {} are kept in it", plural_failed(failed)),
+        };
+        return Ok(Admission::Later(match stopped {
+            true => format!(
+                "needs {more} bytes of work space; `{work_space}` is more than {}% full{kept}",
+                space.stop_percent
+            ),
+            false => format!(
+                "needs {more} bytes of work space; {free} free of it in `{work_space}`{kept}"
+            ),
+        }));
     }
     let now = tx.now();
-    tx.send(&RESERVE, &db::params![job, work_space, needed, now])?;
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    tx.send(&RESERVE, &db::params![job, work_space, bytes, now])?;
     Ok(Admission::Admitted)
+}
+
+fn plural_failed(count: i64) -> String {
+    match count {
+        1 => "1 failed job".to_string(),
+        count => format!("{count} failed jobs"),
+    }
 }
 
 /// Gives back what a job had reserved.

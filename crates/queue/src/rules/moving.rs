@@ -22,6 +22,7 @@ struct Move<'w> {
     /// Which settlement it is of.
     index: usize,
     pipeline: &'w Pipeline,
+    stage: &'w Stage,
     next: &'w Stage,
     lease: &'w Lease,
     run: Run,
@@ -50,16 +51,15 @@ impl<'w> Moving<'w> {
         Ok(Moving { places: places.clone(), workspaces, moves: Vec::new() })
     }
 
-    /// Has a run move on to the next stage; `index` says of which settlement it is.
+    /// Has a run move on from a stage to another; `index` says of which settlement it is.
     pub fn add(
         &mut self,
         (index, item, run): (usize, &'w Settlement, Run),
-        pipeline: &'w Pipeline,
-        next: &'w Stage,
+        (pipeline, stage, next): (&'w Pipeline, &'w Stage, &'w Stage),
         handover: Handover,
     ) {
         let (lease, passed) = (&item.lease, item.passed.clone());
-        self.moves.push(Move { index, pipeline, next, lease, run, handover, passed });
+        self.moves.push(Move { index, pipeline, stage, next, lease, run, handover, passed });
     }
 
     /// Writes where everyone went.
@@ -161,7 +161,20 @@ impl Move<'_> {
             .from(self.run.stage, Status::Running)
             .to(self.next.id, Status::Queued)
             .token(self.lease.token);
-        work.journal.note(self.pipeline, Weight::Step, event.because(self.handover.note.clone()));
+        work.journal.note(self.pipeline, Weight::Step, event.because(self.note()));
+    }
+
+    /// What the stage says, and which stages it says have nothing to do.
+    fn note(&self) -> Option<String> {
+        let skipped = self.pipeline.between(self.stage, self.next);
+        let note = self.handover.note.clone();
+        match skipped.is_empty() {
+            true => note,
+            false => {
+                let skips = format!("nothing to do in {}", skipped.join(", "));
+                Some(note.map_or(skips.clone(), |note| format!("{note}; {skips}")))
+            }
+        }
     }
 
     fn note_claimed(&self, work: &mut Work<'_>, token: i64) {

@@ -106,6 +106,44 @@ pub fn create(tx: &mut Tx<'_>, now: Micros, who: &str, spec: &PipelineSpec) -> R
     Ok(Catalog::load(tx)?.named(&spec.name)?.clone())
 }
 
+/// Adds the stages of `spec` that a pipeline lacks, each after the stage that it follows there.
+/// Jobs stay where they are; those in an earlier stage pass through the new ones.
+pub fn extend(tx: &mut Tx<'_>, catalog: &Catalog, spec: &PipelineSpec) -> Result<()> {
+    const MOVE: Statement = statement!("sql/move_stage");
+    const RESTART: Statement = statement!("sql/set_restart");
+    const STAGE: Statement = statement!("sql/insert_stage");
+    check(spec)?;
+    let there = catalog.named(&spec.name)?;
+    let names = || spec.stages.iter().map(|(name, _)| name);
+    let known = |name: &&String| there.stages.iter().any(|s| s.name == **name);
+    if !names().filter(known).eq(there.stages.iter().map(|s| &s.name)) {
+        return Err(Error::Refused(format!(
+            "`{}` has other stages than this program knows; a newer program may have made them",
+            spec.name
+        )));
+    }
+    if there.stages.len() == spec.stages.len() {
+        return Ok(());
+    }
+    let place = |name: &str| -> i64 {
+        names().position(|n| n == name).and_then(|at| i64::try_from(at).ok()).unwrap_or(0)
+    };
+    // From the last one, so that no two have the same position in between.
+    for stage in there.stages.iter().rev() {
+        tx.send(&MOVE, &db::params![stage.id, place(&stage.name)])?;
+    }
+    let restart = there.stages.iter().find(|s| s.position == there.restart_position);
+    let restart = restart.map_or(0, |stage| place(&stage.name));
+    tx.send(&RESTART, &db::params![there.id, restart])?;
+    for (name, settings) in spec.stages.iter().filter(|(name, _)| !known(&name)) {
+        let id = tx.next_ids("stage_ids", 1)?[0];
+        let settings = serde_json::json!(settings).to_string();
+        tx.send(&STAGE, &db::params![id, there.id, place(name), name, &settings])?;
+    }
+    tx.wake(TOPIC);
+    Ok(())
+}
+
 fn insert(tx: &mut Tx<'_>, now: Micros, who: &str, spec: &PipelineSpec) -> Result<()> {
     const PIPELINE: Statement = statement!("sql/insert_pipeline");
     const STAGE: Statement = statement!("sql/insert_stage");

@@ -178,7 +178,8 @@ fn is_plain(catalog: &Catalog, item: &Settlement) -> bool {
             .stage(item.lease.stage)
             .is_ok_and(|(pipeline, stage)| pipeline.after(stage).is_none())
     };
-    let done = matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_));
+    let done = matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_))
+        && item.outcome.next_stage().is_none();
     done && item.records.is_none() && !item.lease.probe && last()
 }
 
@@ -217,6 +218,10 @@ fn settle_one<'w>(
 ) -> Result<Option<Settled>> {
     let catalog = work.catalog;
     let (pipeline, stage) = catalog.stage(run.stage)?;
+    let (next, outcome) = match pipeline.onward(stage, outcome.next_stage()) {
+        Ok(next) => (next, outcome),
+        Err(why) => (None, &wrong_way(stage, &why)),
+    };
     if work.reservations {
         budget::release(tx, work.now, std::iter::once(item.lease.job))?;
     }
@@ -229,13 +234,13 @@ fn settle_one<'w>(
             };
             work.minutes.entry(stage.id).or_default().0 += 1;
             breaker::succeeded(tx, work, item.lease.job, run.probe.as_deref())?;
-            match (pipeline.after(stage), &run.cancel) {
+            match (next, &run.cancel) {
                 (None, _) => succeed(tx, work, stage, &item.lease, handover.note)?,
                 (Some(_), Some((who, why))) => {
                     running::cancel(tx, work, pipeline, &item.lease, &run, who, why)?
                 }
                 (Some(next), None) => {
-                    moving.add((index, item, run), pipeline, next, handover);
+                    moving.add((index, item, run), (pipeline, stage, next), handover);
                     return Ok(None);
                 }
             }
@@ -289,6 +294,17 @@ fn settle_one<'w>(
         }
     };
     Ok(Some(Settled::Now(status)))
+}
+
+/// A run that names a stage which its job may not go to is in error, and a person looks at the job.
+fn wrong_way(stage: &Stage, why: &Error) -> Outcome {
+    Outcome::Permanent(JobError::new(
+        "bad_next_stage",
+        format!(
+            "{} sent the job on to a stage that it may not go to: {why}; report this as a defect",
+            stage.name
+        ),
+    ))
 }
 
 /// Writes what the runs recorded: together, as it nearly always goes well; else each by itself.

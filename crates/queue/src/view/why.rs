@@ -35,8 +35,9 @@ fn running(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, found: &Whole) -> Re
     let worker = view.worker.clone().unwrap_or_default();
     let since = view.since.unwrap_or(now);
     let asked = if found.cancel_requested { ", and has been asked to stop" } else { "" };
+    let progress = view.progress.map(|p| format!(": {p}")).unwrap_or_default();
     Ok(format!(
-        "it is running {} on worker {worker} since {} ({}){asked}",
+        "it is running {} on worker {worker} since {} ({}){asked}{progress}",
         view.stage,
         show_time(since),
         ago(now - since)

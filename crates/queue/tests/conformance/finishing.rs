@@ -20,6 +20,7 @@ fn success_moves_on(w: &World) {
         priority: Some(60),
         workspace: None,
         needs: None,
+        ..Handover::default()
     };
     assert_eq!(a.settle(&claimed, Outcome::Success(handover)), Settled::Now(Status::Queued));
     assert_eq!((w.stage(job).as_str(), w.status(job)), ("storing", Status::Queued));

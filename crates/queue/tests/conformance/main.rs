@@ -18,3 +18,4 @@ mod people;
 mod preparing;
 mod seed_000;
 mod seed_002_003;
+mod skipping;

@@ -91,6 +91,18 @@ fn of_running() -> Vec<Mutant> {
             "token kept by who is carried on",
             &[("sql/carry_runs", "token = ?5", "token = token + 0 * ?5")],
         ),
+        mutant(
+            "skip forgotten by who is carried on",
+            &[("sql/carry_runs", "stage = ?4", "stage = stage + 1 + 0 * ?4")],
+        ),
+        mutant(
+            "skip to one stage too far",
+            &[(
+                "sql/insert_moved",
+                "select id, ?3,",
+                "select id, ?3 + (?3 > 1 + (select p.to_stage from history p where p.job = ?2 order by p.id desc limit 1)),",
+            )],
+        ),
         mutant("started jobs taken over", &[("sql/idle_claims", "started_at is null", "1 = 1")]),
         mutant(
             "lost workers kept",

@@ -285,9 +285,10 @@ impl Pick<'_> {
         let items: Vec<Item> = items.collect();
         let mut places = Places::new();
         for item in &items {
-            let next = self.model.stage_after(item.lease.stage);
-            if let Some(next) = next.filter(|_| self.chance(60)) {
-                *places.entry(next).or_default() += 1;
+            for next in self.model.stages_after(item.lease.stage) {
+                if self.chance(60) {
+                    *places.entry(next.id).or_default() += 1;
+                }
             }
         }
         Some(Call::Settle { worker, items, places })
@@ -299,7 +300,7 @@ impl Pick<'_> {
             return Outcome::Transient(JobError::new("down", "no answer").at(TARGETS[0]));
         }
         match self.rng.random_range(0..100) {
-            0..44 => Outcome::Success(self.handover()),
+            0..44 => Outcome::Success(self.handover(lease)),
             44..48 => Outcome::Skip("unchanged".to_string()),
             48..55 => {
                 let due = self.model.now + self.rng.random_range(-1..5) * SECOND;
@@ -322,8 +323,18 @@ impl Pick<'_> {
         }
     }
 
-    fn handover(&mut self) -> Handover {
+    fn handover(&mut self, lease: &Lease) -> Handover {
         let mut handover = Handover::default();
+        if self.chance(20) {
+            let later = self.model.stages_after(lease.stage);
+            handover.next_stage = later.choose(&mut self.rng).map(|s| s.name.clone());
+        }
+        if self.chance(2) {
+            // Mostly one that the job may not go to.
+            let (stage, own) = (self.any_stage(), self.chance(50));
+            let (pipe, position) = self.model.stage(if own { lease.stage } else { stage });
+            handover.next_stage = Some(self.model.pipes[pipe].stages[position].name.clone());
+        }
         if self.chance(15) {
             handover.priority = Some(self.rng.random_range(40..60));
         }

@@ -42,7 +42,7 @@ pub fn specs() -> Vec<PipelineSpec> {
         ..PipelineSpec::queue("orders")
     };
     let mut ingest = PipelineSpec::staged("ingest", &[]);
-    ingest.stages = stages(&["fetch", "resolve", "store", "record"]);
+    ingest.stages = stages(&["fetch", "resolve", "store", "record", "tell"]);
     ingest.restart = Some("resolve".to_string());
     ingest.settings.forward_from = Some("record".to_string());
     let thumbs = PipelineSpec {

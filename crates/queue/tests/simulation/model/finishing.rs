@@ -9,6 +9,14 @@ const ERRORS_TO_OPEN: i64 = 5;
 const PROBE_WAIT: i64 = 10 * SECOND;
 const PROBE_WAIT_MAX: i64 = 300 * SECOND;
 
+/// The stage that a success names to go on with.
+fn named(outcome: &Outcome) -> Option<&str> {
+    match outcome {
+        Outcome::Success(handover) => handover.next_stage.as_deref(),
+        _ => None,
+    }
+}
+
 impl Model {
     pub(super) fn settled(&mut self, worker: i64, items: &[Item], answers: &[Settled]) -> Verdict {
         same("answers", answers.len(), items.len())?;
@@ -18,7 +26,8 @@ impl Model {
         for (item, slot) in items.iter().zip(&mut expected) {
             let plain = item.recorded.is_none()
                 && !item.lease.probe
-                && matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_));
+                && matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_))
+                && named(&item.outcome).is_none();
             if plain && self.is_current(worker, &item.lease) && self.is_last(item.lease.job) {
                 self.up(item.lease.job);
                 self.end(item.lease.job, Status::Succeeded);
@@ -56,6 +65,9 @@ impl Model {
             return self.permanent(id);
         }
         let cancel = self.run(id).cancel;
+        let Some(next) = self.onward(id, named(&item.outcome)) else {
+            return self.permanent(id);
+        };
         match &item.outcome {
             Outcome::Success(_) | Outcome::Skip(_) => {
                 self.up(id);
@@ -66,7 +78,7 @@ impl Model {
                     self.probe_over(id, false);
                     self.end(id, Status::Cancelled);
                 } else {
-                    self.move_on(id, &item.outcome);
+                    self.move_on(id, next, &item.outcome);
                 }
             }
             Outcome::Wait { due, .. } => {
@@ -97,14 +109,24 @@ impl Model {
         self.jobs[&id].status()
     }
 
+    /// The position a job goes on to; None if it may not go to the stage that is named.
+    fn onward(&self, id: i64, named: Option<&str>) -> Option<usize> {
+        let job = &self.jobs[&id];
+        let pipe = &self.pipes[job.pipe];
+        let Some(name) = named else { return Some(job.position + 1) };
+        let next = pipe.stages.iter().position(|s| s.name == name)?;
+        let passes = pipe.forward.is_some_and(|f| job.position < f && next > f);
+        (next > job.position && !passes).then_some(next)
+    }
+
     fn run(&self, id: i64) -> &super::Running {
         self.jobs[&id].running().expect("a current lease is of a running job")
     }
 
-    /// On to the next stage: same job, same lock.
-    fn move_on(&mut self, id: i64, outcome: &Outcome) {
+    /// On to another stage: same job, same lock.
+    fn move_on(&mut self, id: i64, next: usize, outcome: &Outcome) {
         let job = self.change(id);
-        job.position += 1;
+        job.position = next;
         if let Outcome::Success(handover) = outcome {
             job.priority = handover.priority.unwrap_or(job.priority);
             job.targets = handover.targets.clone().unwrap_or_else(|| job.targets.clone());

@@ -283,11 +283,10 @@ impl Model {
         panic!("there is no stage {id}");
     }
 
-    /// The stage that follows, if there is one.
-    pub fn stage_after(&self, stage: i64) -> Option<i64> {
-        let pipe = self.pipes.iter().find(|p| p.stages.iter().any(|s| s.id == stage))?;
-        let position = pipe.stages.iter().position(|s| s.id == stage)?;
-        pipe.stages.get(position + 1).map(|s| s.id)
+    /// The stages that follow.
+    pub fn stages_after(&self, stage: i64) -> Vec<&Stage> {
+        let (pipe, position) = self.stage(stage);
+        self.pipes[pipe].stages.iter().skip(position + 1).collect()
     }
 
     pub fn stage_of(&self, job: &Job) -> &Stage {

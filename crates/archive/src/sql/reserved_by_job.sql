@@ -1,0 +1,1 @@
+select bytes from space_reservations where job = $1

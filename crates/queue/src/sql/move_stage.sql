@@ -1,0 +1,1 @@
+update stages set position = $2 where id = $1
