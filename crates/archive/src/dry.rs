@@ -1,19 +1,20 @@
 //! A deposit looked at and not deposited: everything that would be wrong with it.
 
 use crate::deposit::kind::{self, Deposited};
-use crate::deposit::manifest::{self, Rows};
+use crate::deposit::manifest::{self, Common, Rows};
 use crate::deposit::{Options, expanding};
 use crate::error::{Error, Result};
 use crate::item::{Kind, Source};
+use crate::package::bounds::Bounds;
 use crate::package::pass::{How, Progress};
-use crate::package::survey;
-use crate::package::unpack::{self, sniff, unpack};
-use crate::package::{Form, Package};
+use crate::package::unpack::{self, unpack};
+use crate::package::{Form, Owner, Package};
 use crate::problem::Problems;
 use crate::profile::{PayloadKind, Profile};
 use crate::reading::Reader;
 use crate::site::Site;
-use crate::stage::validating::{blocking, package_at};
+use crate::stage::resolving::SaidIds;
+use crate::stage::validating::{blocking, check_kind, package_at};
 use crate::validate;
 use bagit::{Algorithm, Serialization};
 use serde::Serialize;
@@ -40,7 +41,7 @@ pub async fn check(
 ) -> Result<Verdict> {
     let profile = site.profile(collection).await?;
     let (path, allowed) = match source {
-        Source::Path(_) => (source.path(), None),
+        Source::Path(_) => (source.resolved()?.path(), None),
         Source::Url(url) => {
             site.fetcher.local_file(url)?.map(|file| (file.path, file.fingerprint)).unzip()
         }
@@ -60,11 +61,12 @@ pub async fn check(
     };
     match (path, source, kind) {
         (Some(path), _, Deposited::Manifest) => {
-            check_manifest(site, &path, &source.file_name(), &mut verdict).await?;
+            let manifest = Manifest { path, name: source.file_name(), collection };
+            check_manifest(site, &profile, manifest, options, &mut verdict).await?;
         }
         (Some(path), _, _) => {
             let name = source.file_name();
-            let looked = Looked { path, allowed, name, kind };
+            let looked = Looked { path, allowed, name, kind, collection };
             check_package(site, &profile, looked, options, &mut verdict).await?;
         }
         (None, Source::Url(url), _) => match site.fetcher.head(url).await {
@@ -95,33 +97,33 @@ fn found(problems: &mut Problems, name: &str, error: Error) -> Result<()> {
 }
 
 /// A package to look at.
-struct Looked {
+struct Looked<'a> {
     path: PathBuf,
     /// The fingerprint of the one file that a URL may lead to.
     allowed: Option<String>,
     name: String,
     kind: Deposited,
+    collection: &'a str,
 }
 
 async fn check_package(
     site: &Arc<Site>,
     profile: &Profile,
-    looked: Looked,
+    looked: Looked<'_>,
     options: &Options,
     verdict: &mut Verdict,
 ) -> Result<()> {
-    let Looked { path, allowed, name, kind } = looked;
+    let Looked { path, allowed, name, kind, collection } = looked;
     let kind = match kind {
         Deposited::Directory => Kind::Directory,
         Deposited::Container => Kind::Container,
         _ => Kind::File,
     };
+    if let Err(error) = check_kind(profile, collection, kind, false) {
+        return found(&mut verdict.problems, &name, error);
+    }
     let settings = &site.settings;
-    let bounds = survey::Bounds {
-        files_max: profile.files_max.unwrap_or(settings.files_max).min(settings.files_max),
-        bytes_max: profile.bytes_max.unwrap_or(settings.bytes_max).min(settings.bytes_max),
-    };
-    let ratio_max = settings.expand_ratio_max;
+    let bounds = Bounds::of(settings, profile);
     let how = How {
         algorithms: [Algorithm::Sha512].into_iter().collect(),
         identifier: site.identifier.clone(),
@@ -130,15 +132,14 @@ async fn check_package(
     let (named, claimed) = (name.clone(), options.claimed.clone());
     let bag_profile = validate::bag_profile(profile)?;
     let checked = blocking(move || {
-        let original = package_at(&path, kind, &named)?;
+        let original = package_at(Owner::Depositor, &path, kind, &named)?;
         let original = match &allowed {
             Some(allowed) => original.that_is(allowed)?,
             None => original,
         };
-        let bytes_max = bounds.bytes_max;
-        let (package, _kept) = plain(&original, unpack::Bounds { bytes_max, ratio_max })?;
+        let (package, _kept) = plain(&original, bounds)?;
         let serialization = match original.form {
-            Form::Tar | Form::Zip => sniff(&path)?,
+            Form::Tar | Form::Zip => original.sniff()?,
             Form::File | Form::Directory => None,
         };
         let progress: Progress = Arc::new(|_| true);
@@ -175,20 +176,24 @@ async fn check_package(
                     format!("{name} is a bag, and the collection takes none"),
                 );
             }
-            Ok(())
+            let said = SaidIds {
+                identifier: options.identifier.as_deref(),
+                local_ids: &options.local_ids,
+                of_package: &checked.local_ids,
+            };
+            match said.check(profile, collection) {
+                Ok(_) => Ok(()),
+                Err(error) => found(&mut verdict.problems, &name, error),
+            }
         }
         Err(error) => found(&mut verdict.problems, &name, error),
     }
 }
 
 /// A compressed tar is unpacked beside nothing of anyone's, and removed again.
-fn plain(
-    original: &Package,
-    bounds: unpack::Bounds,
-) -> Result<(Package, Option<tempfile::TempDir>)> {
-    let path = original.path();
+fn plain(original: &Package, bounds: Bounds) -> Result<(Package, Option<tempfile::TempDir>)> {
     let compressed = match original.form {
-        Form::Tar => sniff(&path)?.filter(|s| *s != Serialization::Tar),
+        Form::Tar => original.sniff()?.filter(|s| *s != Serialization::Tar),
         _ => None,
     };
     let Some(serialization) = compressed else { return Ok((original.clone(), None)) };
@@ -196,29 +201,58 @@ fn plain(
         .map_err(|e| unpack::unwritable(Path::new("the temporary directory"), e))?;
     let to = directory.path().join("package.tar");
     unpack(original, serialization, &to, bounds, |_| true)?;
-    Ok((Package::at(Form::Tar, &to, &original.name)?, Some(directory)))
+    Ok((Package::at(Owner::Archive, Form::Tar, &to, &original.name)?, Some(directory)))
+}
+
+/// A manifest to look at.
+struct Manifest<'a> {
+    path: PathBuf,
+    name: String,
+    collection: &'a str,
 }
 
 async fn check_manifest(
     site: &Arc<Site>,
-    path: &Path,
-    name: &str,
+    profile: &Profile,
+    manifest: Manifest<'_>,
+    options: &Options,
     verdict: &mut Verdict,
 ) -> Result<()> {
-    let (path, shown) = (path.to_path_buf(), name.to_string());
+    let Manifest { path, name, collection } = manifest;
+    let (shown, of_collection, options) = (name.clone(), collection.to_string(), options.clone());
+    let its_profile = profile.clone();
     let read = blocking(move || {
         let mut reader = expanding::open(&path, &shown)?;
         let mut rows = Vec::new();
         let mut each = None;
+        let mut problems = Problems::default();
+        let refuse = |said: SaidIds<'_>| said.check(&its_profile, &of_collection).map(drop);
         while let Some(row) = reader.next_row().map_err(|e| expanding::broken(&shown, &e))? {
             let profile = reader.header().map(|h| h.profile);
             each.get_or_insert(profile.map_or(Rows::OneObject, manifest::rows_of));
             if let Some(source) = row.source.as_deref() {
                 rows.push((row.place.line, source.to_string()));
             }
+            let Some(Rows::Each(kind)) = each else { continue };
+            let Some(item) = manifest::item_of(&row, kind, &Common::default()) else { continue };
+            let identifier = item.identifier.as_deref();
+            let said = SaidIds { identifier, local_ids: &item.local_ids, of_package: &[] };
+            if let Err(error) = refuse(said) {
+                let place = format!("{shown} line {}", row.place.line);
+                problems.error(error.code(), &place, format!("{place}: {error}"));
+            }
         }
+        let kind = match each {
+            Some(Rows::Each(kind)) => kind,
+            _ => {
+                let identifier = options.identifier.as_deref();
+                let local_ids = &options.local_ids;
+                refuse(SaidIds { identifier, local_ids, of_package: &[] })?;
+                Kind::ObjectManifest
+            }
+        };
+        check_kind(&its_profile, &of_collection, kind, kind == Kind::ObjectManifest)?;
         let report = reader.finish().map_err(|e| expanding::broken(&shown, &e))?;
-        let mut problems = Problems::default();
         manifest::take_report(&shown, &report, &mut problems);
         Ok((rows, each, report.rows(), report.content_bytes(), problems))
     })
@@ -248,6 +282,6 @@ async fn check_manifest(
             }
             Ok(())
         }
-        Err(error) => found(&mut verdict.problems, name, error),
+        Err(error) => found(&mut verdict.problems, &name, error),
     }
 }

@@ -37,6 +37,14 @@ impl Source {
         Source::from_path(&path)
     }
 
+    /// The source as it is kept with its receipt: a path without links. From then on no link is
+    /// followed on it, see [`crate::package::Owner::Depositor`].
+    pub fn resolved(&self) -> crate::Result<Source> {
+        let Some(path) = self.path() else { return Ok(self.clone()) };
+        let real = path.canonicalize().map_err(|e| crate::package::unreadable(&path, &e))?;
+        Source::from_path(&real)
+    }
+
     pub fn path(&self) -> Option<PathBuf> {
         match self {
             Source::Path(encoded) => {

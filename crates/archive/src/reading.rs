@@ -4,9 +4,10 @@
 use crate::error::{Error, Result};
 use crate::metadata::Metadata;
 use crate::package::Package;
+use crate::package::bounds::Bounds;
 use crate::package::known::Known;
 use crate::package::pass::{self, How, Progress, Reading, Task};
-use crate::package::survey::{self, Survey};
+use crate::package::survey::Survey;
 use crate::problem::Problems;
 use crate::validate;
 use bagit::Serialization;
@@ -47,7 +48,7 @@ pub struct Reader {
     pub package: Package,
     pub serialization: Option<Serialization>,
     pub how: How,
-    pub bounds: survey::Bounds,
+    pub bounds: Bounds,
     pub claimed: Option<crate::item::Claimed>,
     pub original: Package,
     pub profile: Option<bagit::Profile>,
@@ -66,7 +67,8 @@ impl Reader {
             validate::check_claimed(&self.original, claimed, &self.progress, &mut problems)?;
         }
         let members = self.package.open()?;
-        let survey = Survey::take(&self.package, &*members, self.bounds, &mut problems)?;
+        let stored = self.original.stored_bytes()?;
+        let survey = Survey::take(&self.package, &*members, self.bounds, stored, &mut problems)?;
         let inner = validate::InnerManifest::find(&survey, &*members, &mut problems)?;
         self.how.algorithms = self.how.algorithms.union(survey.algorithms);
         if let Some(inner) = &inner {
@@ -118,15 +120,7 @@ impl Reader {
         if !all(0) {
             return Err(Error::Stopped);
         }
-        if bytes > most {
-            return Err(Error::permanent(
-                "too_many_bytes",
-                format!(
-                    "{} has more than {most} bytes, which is the collection's limit; raise bytes_max or divide the package",
-                    self.package.name
-                ),
-            ));
-        }
+        self.bounds.check(&self.package.name, files, bytes, stored)?;
         let mut metadata = validate::package_metadata(&survey, &*members, &mut problems)?;
         let mut local_ids = Vec::new();
         if survey.is_bag {

@@ -9,8 +9,10 @@ use crate::package::survey::Survey;
 use crate::package::{Form, Package, reading_failed, unreadable};
 use crate::problem::{PROBLEMS_MAX, Problems};
 use crate::profile::Profile;
-use bagit::source::{Kind, Member, Members, Serialization};
-use bagit::{Algorithm, Algorithms, Bag, Digest, Digests, Hasher, Observer, Options, Severity};
+use bagit::source::{Ending, Kind, Member, Members, Serialization};
+use bagit::{
+    Algorithm, Algorithms, Bag, Digest, Digests, Hasher, Limits, Observer, Options, Severity,
+};
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -157,6 +159,10 @@ impl Members for Deposited {
     fn stored_bytes(&self) -> Option<u64> {
         self.members.stored_bytes()
     }
+
+    fn ending(&self) -> Option<Ending> {
+        self.members.ending()
+    }
 }
 
 /// Checks a bag whose files have been read.
@@ -168,7 +174,9 @@ pub fn bag(
     observer: &Comparing<'_>,
 ) -> Result<bagit::Report> {
     let bag = Bag::from_members(Deposited { members, serialization }, name);
-    let options = Options { problems_max: PROBLEMS_MAX, profile, ..Options::default() };
+    // The bounds of the package were checked before it was read.
+    let limits = Limits { ratio_max: None, ..Limits::default() };
+    let options = Options { problems_max: PROBLEMS_MAX, profile, limits, ..Options::default() };
     bag.validate_observed(&options, observer).map_err(reading_failed)
 }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod algorithm;
+pub mod beneath;
 mod declaration;
 mod digest;
 pub mod entry;
@@ -31,7 +32,7 @@ pub use profile::{Catalog, Profile};
 pub use source::Serialization;
 pub use source::open::Bag;
 pub use summary::Summary;
-pub use validate::{Limits, Mode, Options, Report};
+pub use validate::{Limits, Mode, Options, Report, is_bomb};
 pub use write::{
     TarBag, UpdateOptions, WriteOptions, Written, create, create_in_place, create_tar, update,
 };

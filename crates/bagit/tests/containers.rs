@@ -152,3 +152,23 @@ fn stopping_is_heard() {
         assert!(matches!(result, Err(bagit::Error::Stopped)));
     }
 }
+
+#[test]
+fn a_tar_without_its_end_or_with_data_after_it_is_warned_of() {
+    let tar = Files::valid(&[Algorithm::Md5]).tar("bag/");
+    let end = tar.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let body = &tar[..end.next_multiple_of(512)];
+    let lone = [body, &[0; 512]].concat();
+    let followed = [tar.as_slice(), &tar].concat();
+    for (tar, code) in [
+        (body.to_vec(), Code::ArchiveUnmarked),
+        (lone, Code::ArchiveUnmarked),
+        (followed, Code::ArchiveDataAfterEnd),
+    ] {
+        for bytes in [tar.clone(), gz(&tar)] {
+            assert_eq!(codes(&validate_bytes(bytes).unwrap()), [code]);
+        }
+    }
+    let padded = [tar.as_slice(), &[0; 10_000]].concat();
+    assert_eq!(codes(&validate_bytes(padded).unwrap()), []);
+}

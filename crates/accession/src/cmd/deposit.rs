@@ -210,7 +210,8 @@ pub fn accept(site: &Arc<Site>, sources: &[OsString], how: &How) -> Result<Vec<R
     }
     let mut deposits = Vec::with_capacity(sources.len());
     for text in sources {
-        let source = Source::parse(text)?;
+        let named = Source::parse(text)?;
+        let source = named.resolved().map_err(|e| refused(&named, e))?;
         let kind = match (&source, options.kind) {
             (_, Some(kind)) => kind,
             (Source::Path(_), None) => kind::of_path(&source.path().unwrap_or_default())
@@ -228,7 +229,7 @@ pub fn accept(site: &Arc<Site>, sources: &[OsString], how: &How) -> Result<Vec<R
         deposits.push(NewDeposit {
             collection: how.collection.clone(),
             submitter: how.submitter(),
-            name: source.file_name(),
+            name: named.file_name(),
             source,
             payload,
             options: options.clone(),

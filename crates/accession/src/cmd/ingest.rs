@@ -53,9 +53,9 @@ pub async fn work_on(
     let (stop, stopped) = watch::channel(Stop::No);
     let workspaces = vec![site.settings.work_space.name.clone()];
     let settings = Settings { workspaces, ..Settings::default() };
+    super::queue::stop_on_signals(stop.clone(), settings.grace)?;
     let worker =
         tokio::spawn(archive::worker::work(site.clone(), settings, |p, _| p != WATCHING, stopped));
-    tokio::spawn(super::queue::stop_on_signals(stop.clone()));
     let bars = (!global.quiet).then(|| match std::io::stderr().is_terminal() && !global.json {
         true => tokio::spawn(show_progress(site.clone(), ids.clone())),
         false => tokio::spawn(deposit::say_why_it_waits(site.clone(), ids.clone())),

@@ -62,8 +62,9 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     };
     let summary = site::block_on(async {
         let (stop, stopped) = watch::channel(Stop::No);
-        tokio::spawn(super::queue::stop_on_signals(stop));
-        archive::worker::work(site.clone(), settings, wanted, stopped).await
+        super::queue::stop_on_signals(stop, settings.grace)?;
+        let done = archive::worker::work(site.clone(), settings, wanted, stopped).await?;
+        Ok::<_, Failure>(done)
     })??;
     output::work_done(&summary, global.json, global.quiet)?;
     Ok(Exit::Yes)

@@ -1,7 +1,7 @@
 //! Jobs that are requeued after what they had read was discarded, and stale work data.
 
-use crate::support::{invariants, packages};
 use crate::support::world::World;
+use crate::support::{invariants, packages};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

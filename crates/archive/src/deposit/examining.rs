@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::fetch::Expect;
 use crate::item::Source;
 use crate::package::unpack::unwritable;
+use crate::package::{Form, Owner, Package};
 use crate::problem::Problems;
 use crate::site::Site;
 use crate::stage::recording::into_queue;
@@ -126,11 +127,8 @@ async fn take(site: &Arc<Site>, deposit: &Deposit, to: &Path) -> Result<()> {
 /// Compares the manifest with the digest that was given for it.
 fn check(payloads: &Path, name: &str, deposit: &Deposit) -> Result<()> {
     if let Some(claimed) = deposit.options.claimed.clone() {
-        let package = crate::package::Package::at(
-            crate::package::Form::File,
-            &payloads.join(name),
-            &deposit.name,
-        )?;
+        let path = payloads.join(name);
+        let package = Package::at(Owner::Archive, Form::File, &path, &deposit.name)?;
         let mut problems = Problems::default();
         check_claimed(&package, &claimed, &(Arc::new(|_| true) as _), &mut problems)?;
         if problems.has_errors() {

@@ -6,7 +6,7 @@ use super::manifest::{self, Common, Rows};
 use super::{Deposit, batch_of};
 use crate::error::{Error, Result};
 use crate::item::{Item, Kind, Source};
-use crate::package::unreadable;
+use crate::package::Owner;
 use crate::problem::{Problems, plural};
 use crate::site::Site;
 use db::Db;
@@ -214,7 +214,7 @@ impl Expander {
 
 /// Opens a manifest in either of its forms.
 pub fn open(path: &Path, name: &str) -> Result<checkm::Reader<BufReader<std::fs::File>>> {
-    let file = std::fs::File::open(path).map_err(|e| unreadable(path, &e))?;
+    let file = Owner::Archive.open_file(path)?;
     let reader = BufReader::with_capacity(256 * 1024, file);
     checkm::Reader::new(reader, &checkm::Options::default()).map_err(|e| broken(name, &e))
 }

@@ -1,10 +1,11 @@
 //! What a deposit is: found out from what is there, unless the depositor says so.
 
-use crate::error::{Error, Result};
-use crate::package::unpack::{is_called_archive, sniff};
-use crate::package::unreadable;
+use crate::error::Result;
+use crate::package::unpack::{self, is_called_archive, sniff};
+use crate::package::{Owner, unreadable};
+use bagit::beneath::Opened;
 use serde::{Deserialize, Serialize};
-use std::io::Read;
+use std::fs::File;
 use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,22 +29,16 @@ impl Deposited {
     }
 }
 
-/// Looks at what is at a path.
+/// Looks at what is at a path, which was resolved when it was received.
 pub fn of_path(path: &Path) -> Result<Deposited> {
-    let meta = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?;
-    if meta.is_dir() {
-        return Ok(Deposited::Directory);
-    }
-    if !meta.is_file() {
-        return Err(Error::permanent(
-            "not_a_file",
-            format!("{} is neither a file nor a directory; deposit one of those", path.display()),
-        ));
-    }
-    if is_manifest(path)? {
+    let file = match Owner::Depositor.open(path)? {
+        Opened::Folder(_) => return Ok(Deposited::Directory),
+        Opened::File(file) => file,
+    };
+    if is_manifest(&file, path)? {
         return Ok(Deposited::Manifest);
     }
-    Ok(match sniff(path)? {
+    Ok(match sniff(&file, path)? {
         Some(_) => Deposited::Container,
         None => Deposited::File,
     })
@@ -51,10 +46,8 @@ pub fn of_path(path: &Path) -> Result<Deposited> {
 
 /// A manifest says so in its first line; one whose name says so is taken for one too, so that
 /// what is wrong with it is told.
-fn is_manifest(path: &Path) -> Result<bool> {
-    let mut start = Vec::with_capacity(1024);
-    let file = std::fs::File::open(path).map_err(|e| unreadable(path, &e))?;
-    file.take(1024).read_to_end(&mut start).map_err(|e| unreadable(path, &e))?;
+fn is_manifest(file: &File, path: &Path) -> Result<bool> {
+    let start = unpack::start(file, 1024).map_err(|e| unreadable(path, &e))?;
     let text = String::from_utf8_lossy(&start);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let json = text.starts_with('{') && text.contains("checkm-json/");

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::package::unpack::unwritable;
-use crate::package::unreadable;
+use crate::package::{Owner, unreadable};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub fn too_large_or(error: Error, name: &str) -> Error {
 
 /// Copies a manifest durably.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
-    let mut source = File::open(from).map_err(|e| unreadable(from, &e))?;
+    let mut source = Owner::Depositor.open_file(from)?;
     let size = source.metadata().map_err(|e| unreadable(from, &e))?.len();
     if size > BYTES_MAX {
         return Err(Error::permanent(

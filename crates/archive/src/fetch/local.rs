@@ -1,9 +1,11 @@
-//! `file:` URLs: only regular files below configured directories, whatever links lie on the way.
+//! `file:` URLs: only regular files below configured directories. The directories themselves may
+//! be links; below them no link is followed.
 
 use super::error::shown;
 use crate::{Error, Result};
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use bagit::beneath::{Folder, Opened, Refused};
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use url::Url;
@@ -12,6 +14,8 @@ use url::Url;
 #[derive(Debug)]
 pub(super) struct Local {
     pub file: File,
+    /// Its path without links.
+    pub path: PathBuf,
     pub size: u64,
     pub version: String,
 }
@@ -32,22 +36,35 @@ pub(super) fn open(url: &Url, roots: &[PathBuf]) -> Result<Local> {
         .map_err(|()| super::target::wrong(url.as_str(), "it names no file of this machine"))?;
     for root in roots {
         let Ok(below) = path.strip_prefix(root) else { continue };
-        return match beneath(root, below) {
-            Ok(file) => of_file(url, file),
-            Err(rustix::io::Errno::XDEV | rustix::io::Errno::LOOP) => Err(outside()),
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Err(Error::permanent(
+        let opened = Folder::open(root).and_then(|folder| folder.at(below));
+        let error = match opened {
+            Ok(Opened::File(file)) => return of_file(url, file, root, below),
+            Ok(Opened::Folder(_)) => return Err(not_a_file(url)),
+            Err(error) => error,
+        };
+        return Err(match (Refused::of(&error), error.kind()) {
+            (Some(Refused::Special | Refused::Directory), _) => not_a_file(url),
+            (Some(Refused::Link), _) => Error::permanent(
+                "url_link",
+                format!(
+                    "a symbolic link lies on the way to {}, and below fetch.file_roots none is followed; name the file by its own path",
+                    shown(url)
+                ),
+            ),
+            (Some(Refused::Path), _) => outside(),
+            (Some(Refused::NotDirectory), _) | (None, io::ErrorKind::NotFound) => Error::permanent(
                 "url_not_found",
                 format!(
                     "there is nothing at {}; correct the URL or put the file there, then deposit again",
                     shown(url)
                 ),
-            )),
-            Err(rustix::io::Errno::ACCESS) => Err(Error::permanent(
+            ),
+            (None, io::ErrorKind::PermissionDenied) => Error::permanent(
                 "url_forbidden",
                 format!("{} may not be read; make it readable for the archive", shown(url)),
-            )),
-            Err(error) => Err(unreadable(url, &error.into())),
-        };
+            ),
+            _ => unreadable(url, &error),
+        });
     }
     Err(outside())
 }
@@ -57,27 +74,20 @@ pub(super) fn unreadable(url: &Url, error: &std::io::Error) -> Error {
         .at("local files")
 }
 
-fn of_file(url: &Url, file: File) -> Result<Local> {
-    let meta = file.metadata().map_err(|e| unreadable(url, &e))?;
-    if !meta.is_file() {
-        return Err(Error::permanent(
-            "url_not_a_file",
-            format!("{} is not a plain file; name a file, or deposit the directory", shown(url)),
-        ));
-    }
-    let version =
-        format!("{}-{}-{}.{:09}", meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec());
-    Ok(Local { file, size: meta.len(), version })
+fn not_a_file(url: &Url) -> Error {
+    Error::permanent(
+        "url_not_a_file",
+        format!("{} is not a regular file; name a file, or deposit the directory", shown(url)),
+    )
 }
 
-/// Opens a file without ever leaving `root`; the system itself checks each step of the way.
-fn beneath(root: &Path, below: &Path) -> rustix::io::Result<File> {
-    // Opening a pipe must not wait for someone to write to it.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let directory = rustix::fs::open(root, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    rustix::fs::openat2(directory, below, flags, Mode::empty(), resolve).map(File::from)
+fn of_file(url: &Url, file: File, root: &Path, below: &Path) -> Result<Local> {
+    let meta = file.metadata().map_err(|e| unreadable(url, &e))?;
+    let version =
+        format!("{}-{}-{}.{:09}", meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec());
+    // The root may contain links; what is opened by this path later must not.
+    let path = root.canonicalize().map_err(|e| unreadable(url, &e))?.join(below);
+    Ok(Local { file, path, size: meta.len(), version })
 }
 
 #[cfg(test)]
@@ -106,10 +116,10 @@ mod tests {
             try_open(&path, &root).map(|l| l.size).map_err(|e| e.code())
         };
         assert_eq!(code("sub/a%20b"), Ok(3));
-        assert_eq!(code("inner"), Ok(3));
-        assert_eq!(code("leak"), Err("file_outside_roots"));
-        assert_eq!(code("leak2"), Err("file_outside_roots"));
-        assert_eq!(code("way/secret"), Err("file_outside_roots"));
+        assert_eq!(code("inner"), Err("url_link"));
+        assert_eq!(code("leak"), Err("url_link"));
+        assert_eq!(code("leak2"), Err("url_link"));
+        assert_eq!(code("way/secret"), Err("url_link"));
         assert_eq!(code("../out/secret"), Err("file_outside_roots"));
         assert_eq!(code("%2e%2e/out/secret"), Err("file_outside_roots"));
         assert_eq!(code("none"), Err("url_not_found"));

@@ -209,7 +209,7 @@ impl Fetcher {
         let local = local::open(&url, &self.file_roots)?;
         let meta = local.file.metadata().map_err(|e| local::unreadable(&url, &e))?;
         let fingerprint = crate::package::fingerprint(&meta);
-        Ok(url.to_file_path().ok().map(|path| LocalFile { path, fingerprint }))
+        Ok(Some(LocalFile { path: local.path, fingerprint }))
     }
 
     /// Fetches a file into `into`, going on with what is there of it already, and makes it

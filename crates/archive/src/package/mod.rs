@@ -1,6 +1,7 @@
 //! How the bytes of a package are read, whatever it is: a directory, an archive, one file, or
 //! files that were fetched one by one.
 
+pub mod bounds;
 pub mod known;
 pub mod pass;
 pub mod path;
@@ -9,8 +10,9 @@ pub mod survey;
 pub mod unpack;
 
 use crate::error::{Error, Result};
+use bagit::beneath::{self, EntryInfo, Opened, Refused};
 use bagit::source::directory::Directory;
-use bagit::source::tar::TarFile;
+use bagit::source::tar::{self, TarFile};
 use bagit::source::zip::ZipFile;
 use bagit::source::{Kind, Member, Members, Serialization};
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,34 @@ pub enum Form {
     Zip,
 }
 
+/// Who can write to the place where a package is, which decides which links are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Owner {
+    /// It is in the work space: the directories above it are trusted.
+    #[default]
+    Archive,
+    /// It is where a depositor put it. Its path was free of links when it was received, so no
+    /// link is followed anywhere on it.
+    Depositor,
+}
+
+impl Owner {
+    /// Opens a file or directory. Links are refused, and so are pipes, sockets and devices, without
+    /// waiting for any of them.
+    pub fn open(self, path: &Path) -> Result<Opened> {
+        match self {
+            Owner::Archive => beneath::open_in_place(path),
+            Owner::Depositor => beneath::open(path),
+        }
+        .map_err(|e| unreadable(path, &e))
+    }
+
+    pub fn open_file(self, path: &Path) -> Result<File> {
+        self.open(path)?.file().map_err(|e| unreadable(path, &e))
+    }
+}
+
 /// Where a package is, and how to tell that it is still the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Package {
@@ -43,6 +73,8 @@ pub struct Package {
     /// The files were listed by a manifest, and fetched one by one.
     #[serde(default)]
     pub fetched: bool,
+    #[serde(default)]
+    pub owner: Owner,
     /// Size, time and number of the file when it was first looked at; directories have none.
     pub fingerprint: Option<String>,
     /// The same of what was deposited, where this was made from it.
@@ -51,14 +83,19 @@ pub struct Package {
 }
 
 impl Package {
-    pub fn at(form: Form, path: &Path, name: &str) -> Result<Package> {
-        let meta = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?;
-        let known = meta.is_file().then(|| fingerprint(&meta));
+    pub fn at(owner: Owner, form: Form, path: &Path, name: &str) -> Result<Package> {
+        let known = match owner.open(path)? {
+            Opened::Folder(_) => None,
+            Opened::File(file) => {
+                Some(fingerprint(&file.metadata().map_err(|e| unreadable(path, &e))?))
+            }
+        };
         Ok(Package {
             form,
             path: crate::item::Source::from_path(path)?.to_string(),
             name: name.to_string(),
             fetched: false,
+            owner,
             deposited: known.clone(),
             fingerprint: known,
         })
@@ -84,11 +121,10 @@ impl Package {
         .about(&self.name)
     }
 
-    /// Opens the file of a package. What is opened is compared, not what lay there a moment
-    /// before: links and replacements never lead to other bytes.
+    /// Opens the file of a package. The open file is compared with the fingerprint, so links and
+    /// replacements never lead to other bytes.
     pub fn file(&self) -> Result<File> {
-        let path = self.path();
-        let file = File::open(&path).map_err(|e| unreadable(&path, &e))?;
+        let file = self.owner.open_file(&self.path())?;
         match self.is_same(&file) {
             true => Ok(file),
             false => Err(self.changed()),
@@ -108,8 +144,8 @@ impl Package {
     pub fn open(&self) -> Result<Arc<dyn Members>> {
         let path = self.path();
         if self.form == Form::Directory {
-            std::fs::metadata(&path).map_err(|e| unreadable(&path, &e))?;
-            return Ok(Arc::new(Directory::new(path)));
+            let folder = self.owner.open(&path)?.folder().map_err(|e| unreadable(&path, &e))?;
+            return Ok(Arc::new(Directory::opened(folder, path)));
         }
         let file = self.file()?;
         Ok(match self.form {
@@ -138,27 +174,34 @@ impl Package {
     }
 
     /// The bytes of a member as a stretch of a file, where they are just that: not for what is
-    /// compressed.
+    /// compressed or sparse.
     pub fn stretch(&self, locator: &[u8]) -> Option<Stretch> {
-        let path = self.path();
         match self.form {
             Form::Tar => {
-                let word = |at: usize| {
-                    let bytes = locator.get(at..at + 8)?.try_into().ok()?;
-                    Some(u64::from_le_bytes(bytes))
-                };
-                self.of_this(Stretch::of(&path, word(0)?, Some(word(8)?)))
+                let (at, size) = tar::plain_range(locator)?;
+                Some(Stretch { file: self.file().ok()?, at, size })
             }
-            Form::File => self.of_this(Stretch::of(&path, 0, None)),
+            Form::File => Stretch::of(self.file().ok()?),
             Form::Directory => {
-                Stretch::of(&path.join(std::ffi::OsStr::from_bytes(locator)), 0, None)
+                let path = self.path().join(std::ffi::OsStr::from_bytes(locator));
+                Stretch::of(self.owner.open_file(&path).ok()?)
             }
             Form::Zip => None,
         }
     }
 
-    fn of_this(&self, stretch: Option<Stretch>) -> Option<Stretch> {
-        stretch.filter(|stretch| self.is_same(&stretch.file))
+    /// How many bytes the container has as it was deposited; `None` for what is not one.
+    pub fn stored_bytes(&self) -> Result<Option<u64>> {
+        if matches!(self.form, Form::Directory | Form::File) {
+            return Ok(None);
+        }
+        let meta = self.file()?.metadata().map_err(|e| unreadable(&self.path(), &e))?;
+        Ok(Some(meta.len()))
+    }
+
+    /// What the archive is, by its first bytes; `None` for what is not one.
+    pub fn sniff(&self) -> Result<Option<Serialization>> {
+        unpack::sniff(&self.file()?, &self.path())
     }
 }
 
@@ -167,9 +210,18 @@ pub fn fingerprint(meta: &std::fs::Metadata) -> String {
     format!("{}:{}.{}:{}", meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino())
 }
 
+/// The same, of a name that was not opened.
+pub fn fingerprint_of(info: &EntryInfo) -> String {
+    let (seconds, nanos) = info.modified;
+    format!("{}:{seconds}.{nanos}:{}", info.bytes, info.inode)
+}
+
 /// A file that cannot be read: gone or forbidden is for a person to mend, the rest may pass.
 pub fn unreadable(path: &Path, error: &io::Error) -> Error {
     let shown = path.display();
+    if let Some(refused) = Refused::of(error) {
+        return not_opened(&shown.to_string(), refused);
+    }
     match error.kind() {
         io::ErrorKind::NotFound => Error::permanent(
             "package_missing",
@@ -181,6 +233,17 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Error {
         ),
         _ => Error::transient("package_unreadable", format!("{shown} cannot be read: {error}")),
     }
+}
+
+/// Something that is there and is not opened, whoever put it there.
+pub fn not_opened(shown: &str, refused: Refused) -> Error {
+    let code = match refused {
+        Refused::Link => "package_link",
+        Refused::Special => "not_a_file",
+        Refused::Directory | Refused::NotDirectory => "not_as_announced",
+        Refused::Path => "bad_path",
+    };
+    Error::permanent(code, format!("{shown} is not read: {refused}"))
 }
 
 /// A package of one file.
@@ -248,6 +311,9 @@ pub fn reading_failed(error: bagit::Error) -> Error {
                 format!("{what} may not be read by this worker; let it, and requeue the job"),
             )
         }
+        bagit::Error::Io { what, source } if let Some(refused) = Refused::of(&source) => {
+            not_opened(&what, refused)
+        }
         bagit::Error::Io { .. } => Error::transient("package_unreadable", error.to_string()),
         bagit::Error::Limit { .. } => Error::permanent("package_limit", error.to_string()),
         other => Error::permanent("package_damaged", other.to_string()),
@@ -257,6 +323,15 @@ pub fn reading_failed(error: bagit::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_has_one_fingerprint_whether_it_is_open_or_not() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), "abc").unwrap();
+        let folder = beneath::Folder::open(dir.path()).unwrap();
+        let meta = folder.file(Path::new("a")).unwrap().metadata().unwrap();
+        assert_eq!(fingerprint_of(&folder.info(Path::new("a")).unwrap()), fingerprint(&meta));
+    }
 
     #[test]
     fn one_file_keeps_its_name_and_a_fetched_one_the_name_it_was_deposited_under() {
@@ -270,7 +345,9 @@ mod tests {
             let path = dir.path().join(std::ffi::OsStr::from_bytes(on_disk));
             std::fs::write(&path, "x").unwrap();
             let named = crate::item::Source::from_path(&path).unwrap().file_name();
-            let package = Package::at(Form::File, &path, deposited.unwrap_or(&named)).unwrap();
+            let package =
+                Package::at(Owner::Archive, Form::File, &path, deposited.unwrap_or(&named))
+                    .unwrap();
             let mut found = Vec::new();
             let listed = package.open().unwrap().list(false, &mut |member| {
                 found.push((member.path, member.utf8));

@@ -1,9 +1,8 @@
 //! A stretch of a file that is a file of the package: read without being copied anywhere first.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
 
 /// Open, so that what it shows cannot be exchanged meanwhile.
 #[derive(Debug)]
@@ -14,16 +13,10 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// `None` if it cannot be opened: whoever reads the member itself says why.
-    pub fn of(path: &Path, at: u64, size: Option<u64>) -> Option<Stretch> {
-        // A link in the place of a file is never followed.
-        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        let file = OpenOptions::new().read(true).custom_flags(no_follow).open(path).ok()?;
-        let size = match size {
-            Some(size) => size,
-            None => file.metadata().ok()?.len(),
-        };
-        Some(Stretch { file, at, size })
+    /// A whole file; `None` if its size cannot be read.
+    pub fn of(file: File) -> Option<Stretch> {
+        let size = file.metadata().ok()?.len();
+        Some(Stretch { file, at: 0, size })
     }
 
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {

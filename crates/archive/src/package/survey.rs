@@ -1,23 +1,17 @@
 //! The first look at a package: is it a bag, what does it need to be read with, and is there
 //! anything in it that no object can have.
 
+use super::bounds::Bounds;
 use super::path;
-use super::unpack::{is_called_archive, sniff};
+use super::unpack::is_called_archive;
 use super::{Form, Package, reading_failed};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::problem::Problems;
-use bagit::source::{Kind, Member, Members};
+use bagit::source::{Ending, Kind, Member, Members};
 use bagit::{Algorithm, Algorithms};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use unicode_normalization::UnicodeNormalization;
-
-/// What a package may be at most.
-#[derive(Debug, Clone, Copy)]
-pub struct Bounds {
-    pub files_max: u64,
-    pub bytes_max: u64,
-}
 
 /// What the first look found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,12 +27,14 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Lists the members once. Problems that concern single members are gathered; more members
-    /// or bytes than the collection takes are an error at once.
+    /// Lists the members. Problems that concern single members are gathered; more members or bytes
+    /// than the bounds allow are an error at once. `stored` is the size of the container as it was
+    /// deposited.
     pub fn take(
         package: &Package,
         members: &dyn Members,
         bounds: Bounds,
+        stored: Option<u64>,
         problems: &mut Problems,
     ) -> Result<Survey> {
         let mut survey = Survey {
@@ -55,21 +51,26 @@ impl Survey {
                 survey.bytes = survey.bytes.saturating_add(member.size.unwrap_or(0));
                 survey.look_for_bag(&member.path);
             }
-            if let Some(error) = exceeded(&survey, bounds, &package.name) {
-                stop = Some(error);
-                return Err(bagit::Error::Stopped);
+            match bounds.check(&package.name, survey.files, survey.bytes, stored) {
+                Ok(()) => Ok(()),
+                Err(error) => {
+                    stop = Some(error);
+                    Err(bagit::Error::Stopped)
+                }
             }
-            Ok(())
         });
         if let Some(error) = stop {
             return Err(error);
         }
         listed.map_err(reading_failed)?;
+        check_tree(members, problems)?;
         if survey.is_bag {
             survey.find_algorithms(members)?;
         } else {
             check_plain(members, problems)?;
             check_name(package, problems)?;
+            // The validation of bags looks at the end of an archive itself.
+            check_end(package, members, problems);
         }
         Ok(survey)
     }
@@ -109,34 +110,56 @@ impl Survey {
     }
 }
 
-fn exceeded(survey: &Survey, bounds: Bounds, name: &str) -> Option<Error> {
-    if survey.files > bounds.files_max {
-        let most = bounds.files_max;
-        return Some(Error::permanent(
-            "too_many_files",
-            format!(
-                "{name} has more than {most} files, which is the collection's limit; raise files_max or divide the package"
-            ),
-        ));
-    }
-    (survey.bytes > bounds.bytes_max).then(|| {
-        let most = bounds.bytes_max;
-        Error::permanent(
-            "too_many_bytes",
-            format!(
-                "{name} has more than {most} bytes, which is the collection's limit; raise bytes_max or divide the package"
-            ),
-        )
-    })
-}
-
 /// A file that is called a container and is none is kept as it is, but may have come to harm.
 fn check_name(package: &Package, problems: &mut Problems) -> Result<()> {
     let name = &package.name;
-    if package.form == Form::File && is_called_archive(name) && sniff(&package.path())?.is_none() {
+    if package.form == Form::File && is_called_archive(name) && package.sniff()?.is_none() {
         problems.warning("not_a_container", name, format!("{name} is called a container and is none, so it is kept as a single file; if it should be one, see whether it came whole, and deposit it again"));
     }
     Ok(())
+}
+
+/// Warns of a tar without its end marker, or with data after it.
+fn check_end(package: &Package, members: &dyn Members, problems: &mut Problems) {
+    let Some(ending) = members.ending() else { return };
+    let code = match ending {
+        Ending::DataAfter { .. } => "archive_data_after_end",
+        Ending::Marked | Ending::Unmarked => "archive_unmarked",
+    };
+    if let Some(fault) = ending.fault() {
+        problems.warning(code, &package.name, format!("{}: {fault}", package.name));
+    }
+}
+
+/// Finds files that are in the place of a directory of other files: no object can have both `a`
+/// and `a/b`.
+fn check_tree(members: &dyn Members, problems: &mut Problems) -> Result<()> {
+    let (one, other) = (RandomState::new(), RandomState::new());
+    let key = |text: &str| (one.hash_one(text), other.hash_one(text));
+    let mut directories = HashSet::new();
+    let each = |visit: &mut dyn FnMut(&str)| {
+        members.list(false, &mut |member| {
+            if member.kind == Kind::File {
+                visit(&member.path);
+            }
+            Ok(())
+        })
+    };
+    each(&mut |path| {
+        // From the longest: the directories above one that is known are known as well.
+        for (at, _) in path.rmatch_indices('/') {
+            if !directories.insert(key(&path[..at])) {
+                break;
+            }
+        }
+    })
+    .map_err(reading_failed)?;
+    each(&mut |path| {
+        if directories.contains(&key(path)) {
+            problems.error("path_conflict", path, format!("{path} is a file, and other files are below it as in a directory; no object can have both, rename one"));
+        }
+    })
+    .map_err(reading_failed)
 }
 
 /// What BagIt would find in a bag, and nobody else finds in a package that is none.

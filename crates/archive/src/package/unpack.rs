@@ -1,33 +1,37 @@
 //! A compressed tar becomes a plain one in the work space: then its members are ranges of a file,
 //! like those of any other tar, and nothing is unpacked one by one.
 
-use super::Package;
-use super::unreadable;
+use super::bounds::Bounds;
+use super::{Package, unreadable};
 use crate::error::{Error, Result};
 use bagit::Serialization;
 use bagit::source::open::decompress;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What protects the work space from an archive that expands without end.
-#[derive(Debug, Clone, Copy)]
-pub struct Bounds {
-    pub bytes_max: u64,
-    pub ratio_max: u64,
+/// What an archive is, by its first bytes; `None` for what is no archive.
+pub fn sniff(file: &File, path: &Path) -> Result<Option<Serialization>> {
+    Ok(Serialization::sniff(&start(file, 512).map_err(|e| unreadable(path, &e))?))
 }
 
-/// The ratio is not looked at before this many bytes: small archives of zeros harm no one.
-const RATIO_FROM_BYTES: u64 = 64 * 1024 * 1024;
-
-/// What an archive is, by its first bytes; `None` for what is no archive.
-pub fn sniff(path: &Path) -> Result<Option<Serialization>> {
-    let mut start = Vec::with_capacity(512);
-    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
-    file.take(512).read_to_end(&mut start).map_err(|e| unreadable(path, &e))?;
-    Ok(Serialization::sniff(&start))
+/// The first bytes of a file, wherever it is read by now.
+pub fn start(file: &File, length: usize) -> io::Result<Vec<u8>> {
+    let mut start = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match file.read_at(&mut start[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    start.truncate(filled);
+    Ok(start)
 }
 
 /// Whether a name ends as those of archives do.
@@ -86,7 +90,8 @@ pub fn unpack(
             }
         };
         total += read as u64;
-        check(total, taken.load(Ordering::Relaxed), bounds, from)?;
+        let taken = taken.load(Ordering::Relaxed);
+        bounds.check(&from.display().to_string(), 0, total, Some(taken))?;
         out.write_all(&buffer[..read]).map_err(|e| unwritable(&partial, e))?;
         if !go_on(read as u64) {
             return Err(Error::Stopped);
@@ -98,29 +103,6 @@ pub fn unpack(
     let directory = to.parent().unwrap_or(to);
     File::open(directory).and_then(|d| d.sync_all()).map_err(|e| unwritable(directory, e))?;
     Ok(total)
-}
-
-fn check(total: u64, taken: u64, bounds: Bounds, from: &Path) -> Result<()> {
-    let shown = from.display();
-    if total > bounds.bytes_max {
-        let most = bounds.bytes_max;
-        return Err(Error::permanent(
-            "too_many_bytes",
-            format!(
-                "{shown} expands to more than {most} bytes, which is the collection's limit; raise bytes_max or divide the package"
-            ),
-        ));
-    }
-    if total > RATIO_FROM_BYTES && total / taken.max(1) > bounds.ratio_max {
-        let most = bounds.ratio_max;
-        return Err(Error::permanent(
-            "decompression_bomb",
-            format!(
-                "{shown} expands more than {most} times, as only a decompression bomb does; raise expand_ratio_max if this is expected"
-            ),
-        ));
-    }
-    Ok(())
 }
 
 /// A work space that cannot be written to: a full one is its own error, because it can be mended.

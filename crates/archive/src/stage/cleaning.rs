@@ -5,8 +5,9 @@
 use super::{Run, failpoint};
 use crate::error::{Error, Result};
 use crate::ingest;
-use crate::package::fingerprint;
+use crate::package::fingerprint_of;
 use crate::stage::provisioning::give_back;
+use bagit::beneath::{self, EntryKind};
 use db::{Statement, Tx, statement};
 use queue::Outcome;
 use std::path::Path;
@@ -51,14 +52,20 @@ pub fn forget(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
 async fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
     let Some(path) = run.item.source.path() else { return Ok(None) };
     let shown = path.display();
-    if path.is_dir() {
+    // A link above the package would lead to what another user has under the same name.
+    let (folder, name) = match beneath::open_parent(&path) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Ok(Some(format!("{shown} was not removed: {error}"))),
+    };
+    let Ok(found) = folder.info(name) else { return Ok(None) };
+    if found.kind == EntryKind::Directory {
         return Ok(Some(format!(
             "{shown} is a directory and stays; only archives and files are removed"
         )));
     }
-    let Ok(meta) = std::fs::symlink_metadata(&path) else { return Ok(None) };
     let known = run.ingest.package.as_ref().and_then(|p| p.deposited.clone());
-    if known != Some(fingerprint(&meta)) {
+    if found.kind != EntryKind::File || known != Some(fingerprint_of(&found)) {
         return Ok(Some(format!("{shown} has changed since it was ingested, and stays")));
     }
     let job = run.id();
@@ -68,7 +75,7 @@ async fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
             "{shown} stays, because store {store} has no verified copy of what was ingested"
         )));
     }
-    match std::fs::remove_file(&path) {
+    match folder.remove_file(name) {
         Ok(()) => Ok(Some(format!("{shown} was removed, as the collection's profile says"))),
         Err(error) => Ok(Some(format!("{shown} could not be removed: {error}"))),
     }

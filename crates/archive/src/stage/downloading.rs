@@ -10,7 +10,8 @@ use crate::fetch::{Expect, Sink};
 use crate::ingest::{self, JobFile};
 use crate::item::{Claimed, Kind, Source};
 use crate::package::pass::{How, Seen};
-use crate::package::{Form, Package};
+use crate::package::stretch::Stretch;
+use crate::package::{Form, Owner, Package};
 use crate::problem::Problems;
 use crate::validate::compare_claimed;
 use bagit::{Algorithm, Algorithms, Hasher};
@@ -28,7 +29,8 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
         (Kind::ObjectManifest, _) => Some(files(&run).await?),
         (kind, Source::Url(url)) => Some(match run.site.fetcher.local_file(url)? {
             Some(local) => {
-                package_at(&local.path, kind, &run.item.name)?.that_is(&local.fingerprint)?
+                let package = package_at(Owner::Depositor, &local.path, kind, &run.item.name)?;
+                package.that_is(&local.fingerprint)?
             }
             None => package(&run, url).await?,
         }),
@@ -52,7 +54,7 @@ async fn package(run: &Run<'_>, url: &str) -> Result<Package> {
     run.make_directory()?;
     let path = place_of_package(run);
     let digest = run.item.claimed.as_ref().map(Claimed::to_string);
-    let room = JobRoom::open(run.site, run.id()).await?;
+    let room = JobRoom::open(run).await?;
     let expect = Expect { size: run.item.size, digest, room: Some(&room), bytes_max: None };
     let mut sink = Hashing { claimed: run.item.claimed.clone(), hasher: None };
     let fetched = run.site.fetcher.download(url, &path, &expect, &mut sink, &|_| ()).await;
@@ -69,7 +71,7 @@ async fn package(run: &Run<'_>, url: &str) -> Result<Package> {
         }
     }
     failpoint("downloading.package");
-    package_at(&path, run.item.kind, &run.item.name)
+    package_at(Owner::Archive, &path, run.item.kind, &run.item.name)
 }
 
 /// Hashes a package as a whole, where a digest was given for it.
@@ -110,7 +112,7 @@ async fn files(run: &Run<'_>) -> Result<Package> {
     let directory = run.make_directory()?.join("files");
     std::fs::create_dir_all(&directory)
         .map_err(|e| crate::package::unpack::unwritable(&directory, e))?;
-    let room = JobRoom::open(run.site, run.id()).await?;
+    let room = JobRoom::open(run).await?;
     let (id, mut after) = (run.id(), 0);
     let mut problems = Problems::default();
     loop {
@@ -148,7 +150,7 @@ async fn files(run: &Run<'_>) -> Result<Package> {
         let what = format!("what {} names", run.item.name);
         return Err(Error::Invalid { what, problems: Box::new(problems) });
     }
-    let package = Package::at(Form::Directory, &directory, &run.item.name)?;
+    let package = Package::at(Owner::Archive, Form::Directory, &directory, &run.item.name)?;
     Ok(Package { fetched: true, ..package })
 }
 
@@ -192,7 +194,7 @@ async fn fetch(
     let expect = Expect { size: wanted.size, digest, room: Some(room), bytes_max: None };
     let fetched = run.site.fetcher.download(&wanted.url, &path, &expect, &mut sink, &|_| ()).await;
     fetched.map_err(|error| error.about(&file.path))?;
-    let mut object = crate::package::stretch::Stretch::of(&path, 0, None);
+    let mut object = Owner::Archive.open_file(&path).ok().and_then(Stretch::of);
     let object = object.as_mut().map(|o| o as &mut dyn pronom::Source);
     let (size, digests, format) = sink.seen.finish(&file.path, object);
     if let Some(claimed) = &wanted.claimed {

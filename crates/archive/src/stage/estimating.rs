@@ -13,9 +13,10 @@ use crate::fetch::Expect;
 use crate::ingest::{self, JobFile};
 use crate::item::{Claimed, Item, Kind, Source};
 use crate::package::unpack::sniff;
-use crate::package::unreadable;
+use crate::package::{Owner, unreadable};
 use crate::problem::Problems;
 use bagit::Serialization;
+use bagit::beneath::Opened;
 use futures_util::StreamExt;
 use futures_util::stream;
 use queue::{Handover, Outcome};
@@ -47,7 +48,7 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
             Some(local) => {
                 let (kind, name) = (run.item.kind, &run.item.name);
                 let needed = in_place(&run.item, local.path.clone())?;
-                let package = package_at(&local.path, kind, name)?;
+                let package = package_at(Owner::Depositor, &local.path, kind, name)?;
                 run.ingest.package = Some(package.that_is(&local.fingerprint)?);
                 needed
             }
@@ -77,29 +78,30 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
 
 /// What is read where it is takes no space, but for what has to be unpacked.
 fn in_place(item: &Item, path: PathBuf) -> Result<Option<i64>> {
-    let meta = std::fs::metadata(&path).map_err(|e| unreadable(&path, &e))?;
-    let expected = match item.kind {
-        Kind::Directory => meta.is_dir(),
-        _ => meta.is_file(),
+    let opened = Owner::Depositor.open(&path).map_err(|error| error.about(&item.name))?;
+    let file = match (item.kind, opened) {
+        (Kind::Directory, Opened::Folder(_)) => return Ok(Some(0)),
+        (Kind::File | Kind::Container | Kind::ObjectManifest, Opened::File(file)) => file,
+        _ => {
+            return Err(Error::permanent(
+                "not_as_announced",
+                format!(
+                    "{} is not the {:?} that was announced; deposit it again",
+                    path.display(),
+                    item.kind
+                ),
+            )
+            .about(&item.name));
+        }
     };
-    if !expected {
-        return Err(Error::permanent(
-            "not_as_announced",
-            format!(
-                "{} is not the {:?} that was announced; deposit it again",
-                path.display(),
-                item.kind
-            ),
-        )
-        .about(&item.name));
-    }
     if item.kind != Kind::Container {
         return Ok(Some(0));
     }
-    Ok(match sniff(&path)? {
+    Ok(match sniff(&file, &path)? {
         Some(Serialization::Tar | Serialization::Zip) | None => Some(0),
         Some(_) => {
-            Some(i64::try_from(meta.len()).unwrap_or(i64::MAX / GROWTH).saturating_mul(GROWTH))
+            let size = file.metadata().map_err(|e| unreadable(&path, &e))?.len();
+            Some(i64::try_from(size).unwrap_or(i64::MAX / GROWTH).saturating_mul(GROWTH))
         }
     })
 }

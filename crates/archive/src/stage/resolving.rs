@@ -12,7 +12,7 @@ use crate::identifier;
 use crate::ingest::{self, Ingest};
 use crate::item::{Mode, Update, stem};
 use crate::premis::EventType;
-use crate::profile::{Identifiers, LocalIds, UpdateMode};
+use crate::profile::{Identifiers, LocalIds, Profile, UpdateMode};
 use crate::registry;
 use crate::registry::resolve::{self, Asked, Counts, Resolved};
 use db::{Micros, Statement, Tx, statement};
@@ -83,12 +83,11 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
 
 /// A deposit changes nothing only if every required store has what it would change.
 async fn check_copies(run: &Run<'_>) -> Result<Vec<(String, Counted)>> {
-    let package = super::storing::package(run)?;
-    let members = package.open()?;
+    let members = super::storing::package(run)?.open()?;
     let mut checked = Vec::new();
     for name in run.required_stores() {
         let place = run.site.stores.get(&name).await?;
-        let repairs = Repairs::new(&package, &members);
+        let repairs = Repairs::new(&members);
         checked.push((name, earlier::whole_copy(run, &place, &repairs).await?));
     }
     Ok(checked)
@@ -140,31 +139,20 @@ pub fn update_of(run: &Run<'_>) -> Update {
 /// What the deposit and the package say of which object this is.
 fn asked(run: &Run<'_>) -> Result<Asked> {
     let collection = run.ingest.collection.clone();
-    let given = run.item.identifier.as_deref().map(identifier::normalise).transpose()?;
-    let (arks, others): (Vec<&String>, Vec<&String>) =
-        run.ingest.summary.local_ids.iter().partition(|id| identifier::is_ark(id));
-    let inside = arks.first().map(|ark| identifier::normalise(ark)).transpose()?;
-    if let (Some(given), Some(inside)) = (&given, &inside)
-        && given != inside
-    {
-        return Err(Error::permanent(
-            "contradictory_identifiers",
-            format!(
-                "the deposit says it is {given}, and the package says it is {inside}; correct the one that is wrong"
-            ),
-        ));
-    }
-    let mut local_ids = run.item.local_ids.clone();
-    local_ids.extend(others.into_iter().cloned());
-    check_policy(run, &local_ids)?;
-    if local_ids.is_empty() && given.is_none() && inside.is_none() {
+    let said = SaidIds {
+        identifier: run.item.identifier.as_deref(),
+        local_ids: &run.item.local_ids,
+        of_package: &run.ingest.summary.local_ids,
+    };
+    let (identifier, mut local_ids) = said.check(&run.profile, &collection)?;
+    if local_ids.is_empty() && identifier.is_none() {
         // The package's name is what a later deposit of it can be recognised by.
         local_ids.push(stem(&run.item.name).to_string());
     }
     local_ids.sort();
     local_ids.dedup();
     Ok(Asked {
-        identifier: given.or(inside),
+        identifier,
         local_ids,
         lock: run.job.lease.lock.clone(),
         mode: run.item.mode,
@@ -178,9 +166,45 @@ fn asked(run: &Run<'_>) -> Result<Asked> {
     })
 }
 
-fn check_policy(run: &Run<'_>, local_ids: &[String]) -> Result<()> {
-    let collection = &run.ingest.collection;
-    match run.profile.local_ids {
+/// What is said of which object a package is: by the deposit, and by the package itself.
+pub struct SaidIds<'a> {
+    pub identifier: Option<&'a str>,
+    pub local_ids: &'a [String],
+    /// The identifiers in `bag-info.txt`, of which one may be an ARK.
+    pub of_package: &'a [String],
+}
+
+impl SaidIds<'_> {
+    /// The object's identifier, if it is said, and its local identifiers; an error if they are not
+    /// valid, contradict each other, or are not what the collection takes.
+    pub fn check(
+        &self,
+        profile: &Profile,
+        collection: &str,
+    ) -> Result<(Option<String>, Vec<String>)> {
+        let given = self.identifier.map(identifier::normalise).transpose()?;
+        let (arks, others): (Vec<&String>, Vec<&String>) =
+            self.of_package.iter().partition(|id| identifier::is_ark(id));
+        let inside = arks.first().map(|ark| identifier::normalise(ark)).transpose()?;
+        if let (Some(given), Some(inside)) = (&given, &inside)
+            && given != inside
+        {
+            return Err(Error::permanent(
+                "contradictory_identifiers",
+                format!(
+                    "the deposit says it is {given}, and the package says it is {inside}; correct the one that is wrong"
+                ),
+            ));
+        }
+        let mut local_ids = self.local_ids.to_vec();
+        local_ids.extend(others.into_iter().cloned());
+        check_policy(profile, collection, &local_ids)?;
+        Ok((given.or(inside), local_ids))
+    }
+}
+
+fn check_policy(profile: &Profile, collection: &str, local_ids: &[String]) -> Result<()> {
+    match profile.local_ids {
         LocalIds::Required if local_ids.is_empty() => Err(Error::permanent(
             "local_id_required",
             format!(

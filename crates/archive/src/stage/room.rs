@@ -2,6 +2,7 @@
 //! sends, and may send more than it announced: then the job's reservation grows in steps, by the
 //! same rule by which it was admitted, or the download stops.
 
+use super::Run;
 use super::provisioning::{Admission, Demand, Space, admit};
 use crate::error::{Error, Result};
 use crate::fetch::Room;
@@ -34,9 +35,10 @@ pub struct JobRoom<'s> {
 impl<'s> JobRoom<'s> {
     /// The room of a job as it is now. A job that failed has none reserved any more; what it
     /// left in the work space counts all the same.
-    pub async fn open(site: &'s Site, job: i64) -> Result<JobRoom<'s>> {
+    pub async fn open(run: &Run<'s>) -> Result<JobRoom<'s>> {
+        let (site, job) = (run.site, run.id());
         let reserved = site.db.read(move |tx| reserved_by(tx, job)).await?;
-        let directory = site.settings.work_space.of(job);
+        let directory = run.directory();
         let there = super::validating::blocking(move || bytes_below(&directory)).await?;
         Ok(JobRoom { site, job, there: there.into(), reserved: reserved.into() })
     }

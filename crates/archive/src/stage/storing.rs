@@ -12,6 +12,7 @@ use crate::ingest::{self, JobFile};
 use crate::item::Update;
 use crate::package::Package;
 use crate::stores::{Place, store_error};
+use bagit::beneath::Refused;
 use bagit::source::Members;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -40,8 +41,7 @@ pub async fn run(run: Run<'_>) -> Result<Outcome> {
     if run.ingest.unchanged {
         return Ok(Outcome::success());
     }
-    let package = package(&run)?;
-    let members = package.open()?;
+    let members = package(&run)?.open()?;
     let marks = run.context.checkpoints().await?;
     let names = run.required_stores();
     try_join_all(names.iter().map(|name| async {
@@ -49,7 +49,7 @@ pub async fn run(run: Run<'_>) -> Result<Outcome> {
         let done = marks.get(name).and_then(|mark| mark.parse::<i64>().ok());
         let mut large = Mark::of(&marks, [name, "large"].join(" "));
         let alone = names.len() == 1;
-        store(&run, &place, &package, &members, done, &mut large, alone).await
+        store(&run, &place, &members, done, &mut large, alone).await
     }))
     .await?;
     failpoint("storing.end");
@@ -124,7 +124,6 @@ pub fn submitter(run: &Run<'_>) -> String {
 async fn store(
     run: &Run<'_>,
     place: &Place,
-    package: &Package,
     members: &Arc<dyn Members>,
     done: Option<i64>,
     large: &mut Mark,
@@ -158,7 +157,7 @@ async fn store(
             run.context.checkpoint(place.name.clone(), "0").await?;
             began = true;
         }
-        put(run, place, package, members, &draft, fresh, Some(&mut *large)).await?;
+        put(run, place, members, &draft, fresh, Some(&mut *large)).await?;
         if wrote && last > done {
             if !(alone && is_last) {
                 run.context.checkpoint(place.name.clone(), last.to_string()).await?;
@@ -192,7 +191,6 @@ fn is_large(file: &JobFile) -> bool {
 pub(super) async fn put(
     run: &Run<'_>,
     place: &Place,
-    package: &Package,
     members: &Arc<dyn Members>,
     draft: &Draft,
     files: Vec<JobFile>,
@@ -214,7 +212,7 @@ pub(super) async fn put(
     let at_once = if local { LARGE_AT_ONCE } else { 1 };
     let mut puts = stream::iter(large)
         .map(|file| async move {
-            put_stream(run, place, package, members, draft, &file).await.map(|()| file.number)
+            put_stream(run, place, members, draft, &file).await.map(|()| file.number)
         })
         .buffered(at_once);
     while let Some(done) = puts.next().await {
@@ -262,12 +260,11 @@ async fn put_batch(
 async fn put_stream(
     run: &Run<'_>,
     place: &Place,
-    package: &Package,
     members: &Arc<dyn Members>,
     draft: &Draft,
     file: &JobFile,
 ) -> Result<()> {
-    let Content { body, reading, stop } = content(run, package, members, file);
+    let Content { body, reading, stop } = content(run, members, file);
     let options =
         PutOptions { storage_class: place.class.clone(), resume: true, ..PutOptions::default() };
     let put = draft.put_believing(&file.path, body, digest(file)?, &options).await;
@@ -289,28 +286,19 @@ pub(super) struct Content {
 }
 
 /// Reads a deposited file out of its package.
-pub(super) fn content(
-    run: &Run<'_>,
-    package: &Package,
-    members: &Arc<dyn Members>,
-    file: &JobFile,
-) -> Content {
+pub(super) fn content(run: &Run<'_>, members: &Arc<dyn Members>, file: &JobFile) -> Content {
     // One reader, one writer, and a little between them.
     let (sender, receiver) = mpsc::channel::<std::io::Result<Bytes>>(4);
     let (members, locator) = (members.clone(), file.locator.clone());
-    let stretch = package.stretch(&file.locator);
     let stop = run.stop_flag();
     let flag = stop.flag.clone();
     let reading = tokio::task::spawn_blocking(move || {
-        let mut reader: Box<dyn Read> = match &stretch {
-            Some(stretch) => Box::new(Forward { stretch, at: 0 }),
-            None => match members.open(&locator) {
-                Ok(reader) => reader,
-                Err(error) => {
-                    let _ = sender.blocking_send(Err(error));
-                    return;
-                }
-            },
+        let mut reader = match members.open(&locator) {
+            Ok(reader) => reader,
+            Err(error) => {
+                let _ = sender.blocking_send(Err(error));
+                return;
+            }
         };
         while !flag.load(std::sync::atomic::Ordering::Relaxed) {
             let mut chunk = vec![0; CHUNK_BYTES];
@@ -335,19 +323,6 @@ pub(super) fn content(
     Content { body: Body::from_stream(chunks, length), reading, stop }
 }
 
-struct Forward<'s> {
-    stretch: &'s crate::package::stretch::Stretch,
-    at: u64,
-}
-
-impl Read for Forward<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.stretch.read_at(self.at, buffer)?;
-        self.at += read as u64;
-        Ok(read)
-    }
-}
-
 fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -362,6 +337,9 @@ fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> std::io::Result<usize> {
 }
 
 pub(super) fn unreadable(path: &str, error: &std::io::Error) -> Error {
+    if let Some(refused) = Refused::of(error) {
+        return crate::package::not_opened(path, refused).about(path);
+    }
     Error::transient(
         "package_unreadable",
         format!("{path} cannot be read from the package any more: {error}"),

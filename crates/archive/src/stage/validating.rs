@@ -9,13 +9,14 @@ use crate::event::{self, Event};
 use crate::ingest::{self, JobFile};
 use crate::item::{Kind, Source};
 use crate::metadata::Metadata;
+use crate::package::bounds::Bounds;
 use crate::package::pass::{How, Progress, Reading};
-use crate::package::survey::{self, Survey};
+use crate::package::survey::Survey;
 use crate::package::unpack::{self, sniff, unpack};
-use crate::package::{Form, Package};
+use crate::package::{Form, Owner, Package};
 use crate::premis::EventType;
 use crate::problem::{Problems, plural};
-use crate::profile::PayloadKind;
+use crate::profile::{PayloadKind, Profile};
 use crate::reading::{Checked, Done, Kept, Reader};
 use crate::{checks, validate};
 use bagit::{Algorithm, Algorithms, Serialization};
@@ -32,7 +33,7 @@ const PORTION_TIME: Duration = Duration::from_secs(2);
 
 pub async fn run(run: Run<'_>) -> Result<Outcome> {
     let original = original(&run)?;
-    check_kind(&run, &original)?;
+    check_kind(&run.profile, &run.ingest.collection, run.item.kind, original.fetched)?;
     if original.fetched {
         return fetched(run).await;
     }
@@ -53,13 +54,18 @@ fn original(run: &Run<'_>) -> Result<Package> {
             ),
         )
     };
+    let depositor = Owner::Depositor;
     match &run.item.source {
         _ if kind == Kind::ObjectManifest => run.ingest.package.clone().ok_or_else(not_fetched),
-        Source::Path(_) => package_at(&run.item.source.path().unwrap_or_default(), kind, name),
+        Source::Path(_) => {
+            package_at(depositor, &run.item.source.path().unwrap_or_default(), kind, name)
+        }
         Source::Url(url) => match run.site.fetcher.local_file(url)? {
-            Some(local) => package_at(&local.path, kind, name)?.that_is(&local.fingerprint),
+            Some(local) => {
+                package_at(depositor, &local.path, kind, name)?.that_is(&local.fingerprint)
+            }
             None => match downloading::place_of_package(run) {
-                path if path.exists() => package_at(&path, kind, name),
+                path if path.exists() => package_at(Owner::Archive, &path, kind, name),
                 _ => Err(not_fetched()),
             },
         },
@@ -67,11 +73,11 @@ fn original(run: &Run<'_>) -> Result<Package> {
 }
 
 /// What is at a path, as a package.
-pub fn package_at(path: &std::path::Path, kind: Kind, name: &str) -> Result<Package> {
+pub fn package_at(owner: Owner, path: &std::path::Path, kind: Kind, name: &str) -> Result<Package> {
     let form = match kind {
         Kind::File => Form::File,
         Kind::Directory => Form::Directory,
-        Kind::Container => match sniff(path)? {
+        Kind::Container => match sniff(&owner.open_file(path)?, path)? {
             Some(Serialization::Zip) => Form::Zip,
             Some(_) => Form::Tar,
             None => {
@@ -85,18 +91,18 @@ pub fn package_at(path: &std::path::Path, kind: Kind, name: &str) -> Result<Pack
         },
         Kind::ObjectManifest => Form::Directory,
     };
-    Package::at(form, path, name)
+    Package::at(owner, form, path, name)
 }
 
-/// The collection may not take such packages.
-fn check_kind(run: &Run<'_>, package: &Package) -> Result<()> {
-    let kind = match run.item.kind {
-        _ if package.fetched => PayloadKind::Manifest,
+/// Refuses a kind of package that the collection does not take.
+pub fn check_kind(profile: &Profile, collection: &str, kind: Kind, fetched: bool) -> Result<()> {
+    let kind = match kind {
+        _ if fetched => PayloadKind::Manifest,
         Kind::File => PayloadKind::File,
         Kind::Directory => PayloadKind::Directory,
         Kind::Container | Kind::ObjectManifest => PayloadKind::Container,
     };
-    let taken = &run.profile.payload_kinds;
+    let taken = &profile.payload_kinds;
     // Whether a directory or container is a bag shows only when it is read.
     let may_be_bag = matches!(kind, PayloadKind::Directory | PayloadKind::Container)
         && taken.contains(&PayloadKind::Bag);
@@ -106,8 +112,7 @@ fn check_kind(run: &Run<'_>, package: &Package) -> Result<()> {
     Err(Error::permanent(
         "payload_kind",
         format!(
-            "collection `{}` does not take this kind of deposit ({kind:?}); it takes {taken:?}",
-            run.ingest.collection
+            "collection `{collection}` does not take this kind of deposit ({kind:?}); it takes {taken:?}"
         ),
     ))
 }
@@ -118,24 +123,20 @@ async fn plain(run: &Run<'_>, original: &Package) -> Result<Package> {
     if original.form != Form::Tar {
         return Ok(original.clone());
     }
-    let path = original.path();
-    let serialization = match sniff(&path)? {
+    let serialization = match original.sniff()? {
         Some(Serialization::Tar) | None => return Ok(original.clone()),
         Some(serialization) => serialization,
     };
     let directory = run.make_directory()?;
     let stop = run.stop_flag();
-    let bounds = unpack::Bounds {
-        bytes_max: bounds(run).bytes_max,
-        ratio_max: run.site.settings.expand_ratio_max,
-    };
+    let bounds = bounds(run);
     let (flag, original) = (stop.flag.clone(), original.clone());
     blocking(move || {
         let into = unpack::place_in(&directory, &original)?;
         if !into.exists() {
             unpack(&original, serialization, &into, bounds, |_| !flag.load(Ordering::Relaxed))?;
         }
-        let plain = Package::at(Form::Tar, &into, &original.name)?;
+        let plain = Package::at(Owner::Archive, Form::Tar, &into, &original.name)?;
         Ok(Package { deposited: original.fingerprint, ..plain })
     })
     .await
@@ -151,12 +152,8 @@ pub async fn blocking<T: Send + 'static>(
     }
 }
 
-fn bounds(run: &Run<'_>) -> survey::Bounds {
-    let settings = &run.site.settings;
-    survey::Bounds {
-        files_max: run.profile.files_max.unwrap_or(settings.files_max).min(settings.files_max),
-        bytes_max: run.profile.bytes_max.unwrap_or(settings.bytes_max).min(settings.bytes_max),
-    }
+fn bounds(run: &Run<'_>) -> Bounds {
+    Bounds::of(&run.site.settings, &run.profile)
 }
 
 async fn read(
@@ -222,7 +219,7 @@ async fn read(
 
 fn sniffed(original: &Package) -> Result<Option<Serialization>> {
     match original.form {
-        Form::Tar | Form::Zip => sniff(&original.path()),
+        Form::Tar | Form::Zip => original.sniff(),
         Form::File | Form::Directory => Ok(None),
     }
 }

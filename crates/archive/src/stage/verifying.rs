@@ -38,15 +38,14 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     if run.ingest.unchanged {
         return Ok(Outcome::success());
     }
-    let package = package(&run)?;
-    let members = package.open()?;
+    let members = package(&run)?.open()?;
     let names = run.required_stores();
     let verified = try_join_all(names.iter().map(|name| async {
         let place = run.site.stores.get(name).await?;
         let draft = begin(&run, &place, Leftovers::Adopt).await?;
-        let mut looked = verify(&run, &place, &package, &members, &draft).await?;
+        let mut looked = verify(&run, &place, &members, &draft).await?;
         if update_of(&run) == Update::Add && draft.base().is_some() {
-            let repairs = Repairs::new(&package, &members);
+            let repairs = Repairs::new(&members);
             let sealed = Sealed::Draft(&draft);
             let carried = earlier::carried_over(&run, &place, sealed, &repairs).await?;
             looked.earlier.read += carried.read;
@@ -96,7 +95,6 @@ struct Looked {
 async fn verify(
     run: &Run<'_>,
     place: &Place,
-    package: &crate::package::Package,
     members: &Arc<dyn Members>,
     draft: &Draft,
 ) -> Result<Looked> {
@@ -106,7 +104,7 @@ async fn verify(
     let mut one_by_one = Mark::of(&marks, format!("{} one by one", place.name));
     let (mut after, mut new, job) = (0, 0, run.id());
     let mut earlier = Counted::default();
-    let repairs = Repairs::new(package, members);
+    let repairs = Repairs::new(members);
     let by_reading = !place.root.store().capabilities().digests;
     loop {
         let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
@@ -151,7 +149,7 @@ async fn verify(
             let lost = missing.len();
             run.context.checkpoint(place.name.clone(), "0").await?;
             one_by_one.forget(run).await?;
-            put(run, place, package, members, draft, missing, None).await?;
+            put(run, place, members, draft, missing, None).await?;
             return Err(Error::transient(
                 "store_lost_files",
                 format!(

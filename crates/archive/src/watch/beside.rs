@@ -1,8 +1,9 @@
 //! Receipts and results, written beside the package they are about.
 
+use super::poll::root;
 use crate::config::WatchSection;
 use crate::{Error, Result};
-use std::io::Write;
+use bagit::beneath::Folder;
 use std::path::{Path, PathBuf};
 use store::PutOptions;
 
@@ -28,19 +29,40 @@ pub async fn write(watch: &WatchSection, name: &str, suffix: &str, content: Vec<
         let put = store.put(&key, content.into(), &PutOptions::default()).await;
         return put.map(drop).map_err(|e| failed(e.to_string()));
     }
-    let path = Path::new(watch.path.strip_prefix("file://").unwrap_or(&watch.path)).join(&key);
-    let written = tokio::task::spawn_blocking(move || replace(&path, &content)).await;
+    let (root, place) = (root(watch).to_path_buf(), PathBuf::from(&key));
+    let written = tokio::task::spawn_blocking(move || replace(&root, &place, &content)).await;
     written.map_err(|_| Error::Stopped)?.map_err(|e| failed(e.to_string()))
 }
 
-/// By way of a hidden file, so that whoever waits for the result never reads half of it.
-fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let directory = path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    let mut file = tempfile::Builder::new().prefix(".accession-").tempfile_in(directory)?;
-    file.write_all(content)?;
+/// Writes by way of a hidden file, so that nobody reads half of it. Below the watched directory no
+/// link is followed: a depositor could lead it elsewhere.
+fn replace(root: &Path, place: &Path, content: &[u8]) -> std::io::Result<()> {
+    let directory = Folder::open(root)?.folder(place.parent().unwrap_or(Path::new("")))?;
     // Results are for the depositor, who is another user.
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    file.as_file().set_permissions(mode)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map(drop).map_err(|e| e.error)
+    directory.replace(place.file_name().unwrap_or_default(), content, 0o644)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_result_is_not_written_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (inbox, elsewhere) = (dir.path().join("inbox"), dir.path().join("elsewhere"));
+        for path in [&inbox, &elsewhere] {
+            std::fs::create_dir(path).unwrap();
+        }
+        // The watched directory may be a link itself.
+        std::os::unix::fs::symlink(&inbox, dir.path().join("watched")).unwrap();
+        let path = dir.path().join("watched");
+        let watch: WatchSection =
+            toml::from_str(&format!("path = '{}'\ncollection = 'maps'", path.display())).unwrap();
+        write(&watch, "p.txt", ".result.json", b"{}".to_vec()).await.unwrap();
+        assert!(inbox.join("p.txt.result.json").is_file());
+        std::os::unix::fs::symlink(&elsewhere, inbox.join("maps")).unwrap();
+        let error = write(&watch, "maps/p.txt", ".result.json", b"{}".to_vec()).await.unwrap_err();
+        assert_eq!(error.code(), "watch_unwritable");
+        assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+    }
 }

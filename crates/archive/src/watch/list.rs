@@ -3,14 +3,14 @@
 
 use super::decide::Present;
 use super::names::{is_unfinished, place};
+use super::poll::root;
 use crate::config::WatchSection;
 use crate::{Error, Result};
+use bagit::beneath::{EntryInfo, EntryKind, Folder, Refused};
 use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 use store::{Entry, Kind, Store};
@@ -90,19 +90,32 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
 
 /// Lists a drop folder. Blocking.
 pub fn folder(watch: &WatchSection) -> Result<Listing> {
-    let root = PathBuf::from(watch.path.strip_prefix("file://").unwrap_or(&watch.path));
+    let path = root(watch).to_path_buf();
     let mut walk = Walk { watch, left: watch.files_max, listing: Listing::default() };
-    for (name, path, meta) in walk.read(&root)? {
-        let spread = watch.prefix_is_collection && meta.is_dir();
+    let top = Folder::open(&path).map_err(|e| unreadable(&path, &e))?;
+    for (name, info) in walk.read(&top, &path)? {
+        let spread = watch.prefix_is_collection && info.kind == EntryKind::Directory;
         if !spread {
-            walk.package(&[&name], &path, &meta)?;
+            walk.package(&[&name], &top, &path, &info)?;
             continue;
         }
-        for (below, path, meta) in walk.read(&path)? {
-            walk.package(&[&name, &below], &path, &meta)?;
+        let path = path.join(&name);
+        let Some(collection) = enter(&top, &name, &path)? else { continue };
+        for (below, info) in walk.read(&collection, &path)? {
+            walk.package(&[&name, &below], &collection, &path, &info)?;
         }
     }
     Ok(walk.listing)
+}
+
+/// Opens a directory that was listed. What has gone or was replaced since is not there.
+fn enter(folder: &Folder, name: &str, path: &Path) -> Result<Option<Folder>> {
+    match folder.folder(Path::new(name)) {
+        Ok(folder) => Ok(Some(folder)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if Refused::of(&error).is_some() => Ok(None),
+        Err(error) => Err(unreadable(path, &error)),
+    }
 }
 
 struct Walk<'a> {
@@ -113,61 +126,91 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// What is in a directory, by name. What vanishes meanwhile was not there.
-    fn read(&mut self, path: &Path) -> Result<Vec<(String, PathBuf, Metadata)>> {
+    fn read(&mut self, folder: &Folder, path: &Path) -> Result<Vec<(String, EntryInfo)>> {
         let mut found = Vec::new();
-        for entry in std::fs::read_dir(path).map_err(|e| unreadable(path, &e))? {
-            let entry = entry.map_err(|e| unreadable(path, &e))?;
+        let mut entries = folder.entries().map_err(|e| unreadable(path, &e))?;
+        while let Some(entry) = entries.next() {
+            let (name, _) = entry.map_err(|e| unreadable(path, &e))?;
             self.left = self.left.checked_sub(1).ok_or_else(|| too_many(self.watch))?;
-            let Ok(name) = entry.file_name().into_string() else {
-                let why = "its name is not UTF-8; rename it";
-                self.listing.strays.push(format!("{}: {why}", entry.path().display()));
-                continue;
+            let info = entries.info(&name);
+            let name = match name.into_string() {
+                Ok(name) => name,
+                Err(name) => {
+                    let shown = path.join(name);
+                    let why = "its name is not UTF-8; rename it";
+                    self.listing.strays.push(format!("{}: {why}", shown.display()));
+                    continue;
+                }
             };
-            match entry.metadata() {
-                Ok(meta) => found.push((name, entry.path(), meta)),
+            match info {
+                Ok(info) => found.push((name, info)),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(unreadable(&entry.path(), &error)),
+                Err(error) => return Err(unreadable(&path.join(name), &error)),
             }
         }
         found.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(found)
     }
 
-    fn package(&mut self, parts: &[&str], path: &Path, meta: &Metadata) -> Result<()> {
+    /// Takes the package of a name in `folder`, which is at `path`.
+    fn package(
+        &mut self,
+        parts: &[&str],
+        folder: &Folder,
+        path: &Path,
+        info: &EntryInfo,
+    ) -> Result<()> {
         let Some(placed) = place(self.watch, parts) else { return Ok(()) };
         let name = parts.join("/");
-        if !meta.is_dir() && !meta.is_file() {
-            // A link could lead anywhere.
-            self.listing.strays.push(format!(
-                "{name}: it is neither a file nor a directory; put the file itself there"
-            ));
-            return Ok(());
-        }
-        let mut draft = Draft::new(placed.collection, meta.is_dir());
-        if meta.is_dir() {
-            self.inside(path, "", &mut draft, 0)?;
+        let here = parts.last().copied().unwrap_or_default();
+        let is_directory = match info.kind {
+            EntryKind::Directory => true,
+            EntryKind::File => false,
+            EntryKind::Link | EntryKind::Special => {
+                // A link could lead anywhere.
+                self.listing.strays.push(format!(
+                    "{name}: it is neither a file nor a directory; put the file itself there"
+                ));
+                return Ok(());
+            }
+        };
+        let mut draft = Draft::new(placed.collection, is_directory);
+        if is_directory {
+            let path = path.join(here);
+            let Some(package) = enter(folder, here, &path)? else { return Ok(()) };
+            self.inside(&package, &path, "", &mut draft, 0)?;
         } else {
-            draft.add("", meta.len(), &time(meta));
+            draft.add("", info.bytes, &time(info));
         }
         self.listing.packages.insert(name, draft.finish());
         Ok(())
     }
 
-    fn inside(&mut self, path: &Path, above: &str, draft: &mut Draft, depth: usize) -> Result<()> {
+    fn inside(
+        &mut self,
+        folder: &Folder,
+        path: &Path,
+        above: &str,
+        draft: &mut Draft,
+        depth: usize,
+    ) -> Result<()> {
         if depth > DEPTH_MAX {
             return Err(unreadable(
                 path,
                 &std::io::Error::other(format!("it is deeper than {DEPTH_MAX} directories")),
             ));
         }
-        for (name, path, meta) in self.read(path)? {
+        for (name, info) in self.read(folder, path)? {
             let below = format!("{above}{name}");
-            if meta.is_dir() {
-                // So that an empty directory that comes or goes is a change as well.
-                draft.hash.update(format!("{}:{below}/\n", below.len()));
-                self.inside(&path, &format!("{below}/"), draft, depth + 1)?;
-            } else {
-                draft.add(&below, meta.len(), &time(&meta));
+            if info.kind != EntryKind::Directory {
+                draft.add(&below, info.bytes, &time(&info));
+                continue;
+            }
+            // So that an empty directory that comes or goes is a change as well.
+            draft.hash.update(format!("{}:{below}/\n", below.len()));
+            let path = path.join(&name);
+            if let Some(folder) = enter(folder, &name, &path)? {
+                self.inside(&folder, &path, &format!("{below}/"), draft, depth + 1)?;
             }
         }
         Ok(())
@@ -175,8 +218,9 @@ impl Walk<'_> {
 }
 
 /// When it changed, and which file it is: a file put in the place of another is another.
-fn time(meta: &Metadata) -> String {
-    format!("{}.{:09}.{}", meta.mtime(), meta.mtime_nsec(), meta.ino())
+fn time(info: &EntryInfo) -> String {
+    let (seconds, nanos) = info.modified;
+    format!("{seconds}.{nanos:09}.{}", info.inode)
 }
 
 /// Lists a receiving bucket.

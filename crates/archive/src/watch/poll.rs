@@ -78,8 +78,9 @@ impl Poller {
             false => None,
         };
         let path = match &received {
-            Some(received) => received.path.clone(),
-            None => root(watch).join(&package.name),
+            Some(received) => real(&received.path)?,
+            // The watched directory may be a link; below it none is followed.
+            None => real(root(watch))?.join(&package.name),
         };
         let deposit = self.new_deposit(watch, package, &path)?;
         let (it, ready) = (watch.clone(), package.clone());
@@ -133,8 +134,13 @@ impl Poller {
     }
 }
 
+/// A path of the archive's own or of its configuration, without links.
+fn real(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().map_err(|e| crate::package::unreadable(path, &e))
+}
+
 /// The directory of a drop folder.
-fn root(watch: &WatchSection) -> &Path {
+pub(super) fn root(watch: &WatchSection) -> &Path {
     Path::new(watch.path.strip_prefix("file://").unwrap_or(&watch.path))
 }
 

@@ -1,28 +1,42 @@
 //! A bag that is a directory.
 
 use super::{Kind, Member, Members, Serialization};
+use crate::beneath::{Entries, EntryKind, Folder};
 use crate::error::Error;
 use crate::path;
 use std::ffi::OsStr;
-use std::fs::{self, DirEntry, File, FileType, ReadDir};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Directories nested deeper are not read; each level holds a file descriptor.
 pub const DEPTH_MAX: usize = 200;
 
-/// The members of a directory. Links are reported, and never followed.
+/// The members of a directory. Links are reported, and never followed: not those that are listed,
+/// and not those that are put in the place of a file or directory afterwards.
 pub struct Directory {
     root: PathBuf,
+    /// Opened once, so a directory that is put in its place later is not read.
+    folder: OnceLock<Folder>,
 }
 
 impl Directory {
+    /// A directory whose path is trusted; it is opened when it is first read.
     pub fn new(root: impl Into<PathBuf>) -> Directory {
-        Directory { root: root.into() }
+        Directory { root: root.into(), folder: OnceLock::new() }
     }
 
-    fn at(&self, locator: &[u8]) -> io::Result<PathBuf> {
-        Ok(self.root.join(os_path(locator)?))
+    /// A directory that is open; the path is for messages.
+    pub fn opened(folder: Folder, root: impl Into<PathBuf>) -> Directory {
+        Directory { root: root.into(), folder: OnceLock::from(folder) }
+    }
+
+    fn folder(&self) -> io::Result<&Folder> {
+        if let Some(folder) = self.folder.get() {
+            return Ok(folder);
+        }
+        let folder = Folder::open(&self.root)?;
+        Ok(self.folder.get_or_init(|| folder))
     }
 }
 
@@ -37,30 +51,26 @@ fn os_path(locator: &[u8]) -> io::Result<&Path> {
     Ok(Path::new(text))
 }
 
-fn kind_of(file_type: FileType) -> Kind {
-    if file_type.is_file() {
-        Kind::File
-    } else if file_type.is_dir() {
-        Kind::Directory
-    } else if file_type.is_symlink() {
-        Kind::Symlink
-    } else {
-        Kind::Special
+fn kind_of(kind: EntryKind) -> Kind {
+    match kind {
+        EntryKind::File => Kind::File,
+        EntryKind::Directory => Kind::Directory,
+        EntryKind::Link => Kind::Symlink,
+        EntryKind::Special => Kind::Special,
     }
 }
 
 /// A directory that is being read: what is left of it, and its path as text and as bytes.
 struct Level {
-    entries: ReadDir,
+    entries: Entries,
     path: String,
     raw: Vec<u8>,
     utf8: bool,
 }
 
 impl Level {
-    fn member(&self, entry: &DirEntry) -> Member {
-        let name = entry.file_name();
-        let bytes = OsStr::as_encoded_bytes(&name);
+    fn member(&self, name: &OsStr) -> Member {
+        let bytes = OsStr::as_encoded_bytes(name);
         let (text, utf8) = match std::str::from_utf8(bytes) {
             Ok(text) => (text.to_owned(), true),
             Err(_) => (path::from_bytes(bytes), false),
@@ -86,34 +96,34 @@ impl Members for Directory {
         visit: &mut dyn FnMut(Member) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let about = |path: &str| format!("{}/{path}", self.root.display());
-        let open = |locator: &[u8], path: &str| {
-            self.at(locator).and_then(fs::read_dir).map_err(|e| Error::io(about(path), e))
-        };
-        let entries = open(b"", "")?;
+        let top = self.folder().and_then(Folder::entries);
+        let entries = top.map_err(|e| Error::io(about(""), e))?;
         let mut levels = vec![Level { entries, path: String::new(), raw: Vec::new(), utf8: true }];
-        while let Some(level) = levels.last_mut() {
+        loop {
+            let depth = levels.len();
+            let Some(level) = levels.last_mut() else { return Ok(()) };
             let Some(entry) = level.entries.next() else {
                 levels.pop();
                 continue;
             };
-            let entry = entry.map_err(|e| Error::io(about(&level.path), e))?;
-            let mut member = level.member(&entry);
-            let file_type = entry.file_type().map_err(|e| Error::io(about(&member.path), e))?;
-            member.kind = kind_of(file_type);
+            let (name, kind) = entry.map_err(|e| Error::io(about(&level.path), e))?;
+            let mut member = level.member(&name);
+            member.kind = kind_of(kind);
             if sizes && member.kind == Kind::File {
-                let metadata = entry.metadata().map_err(|e| Error::io(about(&member.path), e))?;
-                member.size = Some(metadata.len());
+                let found = level.entries.info(&name);
+                member.size = Some(found.map_err(|e| Error::io(about(&member.path), e))?.bytes);
             }
             if member.kind != Kind::Directory {
                 visit(member)?;
                 continue;
             }
-            if levels.len() >= DEPTH_MAX {
+            if depth >= DEPTH_MAX {
                 member.kind = Kind::Unsupported("directories nested deeper than 200 are not read");
                 visit(member)?;
                 continue;
             }
-            let entries = open(&member.locator, &member.path)?;
+            let below = level.entries.folder(&name).and_then(|folder| folder.entries());
+            let entries = below.map_err(|e| Error::io(about(&member.path), e))?;
             let mut path = member.path.clone();
             path.push('/');
             let mut raw = member.locator.clone();
@@ -122,15 +132,14 @@ impl Members for Directory {
             visit(member)?;
             levels.push(Level { entries, path, raw, utf8 });
         }
-        Ok(())
     }
 
     fn open<'a>(&'a self, locator: &[u8]) -> io::Result<Box<dyn Read + 'a>> {
-        Ok(Box::new(File::open(self.at(locator)?)?))
+        Ok(Box::new(self.folder()?.file(os_path(locator)?)?))
     }
 
     fn size(&self, locator: &[u8]) -> io::Result<u64> {
-        Ok(fs::symlink_metadata(self.at(locator)?)?.len())
+        Ok(self.folder()?.file(os_path(locator)?)?.metadata()?.len())
     }
 
     fn stored_bytes(&self) -> Option<u64> {

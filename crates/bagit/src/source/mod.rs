@@ -61,6 +61,39 @@ pub trait Members: Send + Sync {
 
     /// How many bytes the container has on disk, when it is an archive.
     fn stored_bytes(&self) -> Option<u64>;
+
+    /// How the archive ends, once it was listed to its end; `None` for a container whose end is
+    /// checked when it is listed.
+    fn ending(&self) -> Option<Ending> {
+        None
+    }
+}
+
+/// How a tar archive ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// With the end marker, two blocks of zeros, and nothing but zeros after it.
+    Marked,
+    /// Without the whole marker, as if it was cut off between two members.
+    Unmarked,
+    /// With data after the marker, from this byte of the tar on. It is not read.
+    DataAfter { at: u64 },
+}
+
+impl Ending {
+    /// What is wrong with the end, and what to do; `None` if nothing is.
+    pub fn fault(self) -> Option<String> {
+        match self {
+            Ending::Marked => None,
+            Ending::Unmarked => Some(
+                "the tar archive has no end marker, so members may be missing at its end; compare it with its source, and pack it again if it was cut off"
+                    .to_owned(),
+            ),
+            Ending::DataAfter { at } => Some(format!(
+                "the tar archive has data after its end marker, from byte {at} on, which is not read; if archives were joined, pack their members in one"
+            )),
+        }
+    }
 }
 
 /// How a bag is serialized (RFC 8493 §4).

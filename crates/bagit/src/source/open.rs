@@ -5,6 +5,7 @@ use super::read_at::ReadAt;
 use super::tar::{StreamTape, TarFile, TarReader};
 use super::zip::ZipFile;
 use super::{Members, Serialization};
+use crate::beneath::{self, Opened};
 use crate::error::Error;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -27,7 +28,7 @@ pub(crate) enum Container {
 }
 
 pub(crate) enum Opener {
-    File(PathBuf),
+    File(Arc<File>),
     Once(Mutex<Option<Box<dyn Read + Send>>>),
 }
 
@@ -39,11 +40,15 @@ impl Bag {
         let path = path.as_ref();
         let name = path.display().to_string();
         let failed = |e| Error::io(&name, e);
-        if std::fs::metadata(path).map_err(failed)?.is_dir() {
-            let container = Container::Random(Box::new(Directory::new(path)));
-            return Ok(Bag { name, stem: None, container });
-        }
-        let file = File::open(path).map_err(failed)?;
+        // The path is the caller's own, so a link in its place is meant.
+        let meant = path.canonicalize().map_err(failed)?;
+        let file = match beneath::open_in_place(&meant).map_err(failed)? {
+            Opened::File(file) => file,
+            Opened::Folder(folder) => {
+                let container = Container::Random(Box::new(Directory::opened(folder, path)));
+                return Ok(Bag { name, stem: None, container });
+            }
+        };
         let mut start = Vec::new();
         (&file).take(512).read_to_end(&mut start).map_err(failed)?;
         let stem = path.file_name().and_then(|f| stem(&f.to_string_lossy()));
@@ -51,7 +56,7 @@ impl Bag {
             Some(Serialization::Tar) => Container::Random(Box::new(TarFile::new(file, &name))),
             Some(Serialization::Zip) => Container::Random(Box::new(ZipFile::new(file, &name))),
             Some(serialization) => {
-                Container::Stream { serialization, opener: Opener::File(path.to_owned()) }
+                Container::Stream { serialization, opener: Opener::File(Arc::new(file)) }
             }
             None => return Err(Error::UnknownContainer(name)),
         };
@@ -183,7 +188,7 @@ pub(crate) fn start_stream(
 ) -> Result<(TarStream, Arc<std::sync::atomic::AtomicU64>), Error> {
     let failed = |e| Error::io(name, e);
     let raw: Box<dyn Read + Send> = match opener {
-        Opener::File(path) => Box::new(File::open(path).map_err(failed)?),
+        Opener::File(file) => Box::new(Forward { inner: Arc::clone(file), at: 0 }),
         Opener::Once(reader) => reader
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

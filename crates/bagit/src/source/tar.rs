@@ -3,10 +3,14 @@
 use super::read_at::{ReadAt, Section};
 use super::tar_header::{self, BLOCK_BYTES, Block, Extended, Header};
 use super::tar_sparse::{self, Holes, SparseMap, SparseRecords, SparseSection};
-use super::{Kind, Member, Members, Serialization};
+use super::{Ending, Kind, Member, Members, Serialization};
 use crate::error::Error;
 use crate::path::{self, PATH_BYTES_MAX};
 use std::io::{self, Read};
+use std::sync::OnceLock;
+
+/// So many bytes after the end marker are searched for data; more zeros than that count as data.
+const PADDING_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Long names and extended headers larger than this are refused.
 const EXTENSION_BYTES_MAX: u64 = 1024 * 1024;
@@ -85,12 +89,29 @@ pub(crate) struct TarReader<T> {
     /// The way through the current member, when it is sparse.
     holes: Option<Holes>,
     global: Extended,
+    /// Whether the end is looked at, which reads what follows it.
+    looks_at_end: bool,
+    ending: Option<Ending>,
 }
 
 impl<T: Tape> TarReader<T> {
     pub fn new(tape: T, name: impl Into<String>) -> TarReader<T> {
-        let global = Extended::default();
-        TarReader { tape, name: name.into(), body_at: 0, left: 0, padding: 0, holes: None, global }
+        TarReader {
+            tape,
+            name: name.into(),
+            body_at: 0,
+            left: 0,
+            padding: 0,
+            holes: None,
+            global: Extended::default(),
+            looks_at_end: true,
+            ending: None,
+        }
+    }
+
+    /// How the tar ends, once [`TarReader::next`] has come to its end.
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending
     }
 
     fn damaged(&self, reason: &str) -> Error {
@@ -243,10 +264,37 @@ impl<T: Tape> TarReader<T> {
 
     /// Reads a header; none at the mark of the end, or where the tape ends between members.
     fn header(&mut self) -> Result<Option<Header>, Error> {
-        let Some(block) = self.block()?.filter(|block| block.iter().any(|b| *b != 0)) else {
+        let Some(block) = self.block()? else {
+            self.ending = Some(Ending::Unmarked);
             return Ok(None);
         };
-        Header::parse(&block).map(Some).map_err(|e| self.damaged(e))
+        if block.iter().any(|b| *b != 0) {
+            return Header::parse(&block).map(Some).map_err(|e| self.damaged(e));
+        }
+        if self.looks_at_end {
+            self.ending = Some(self.after_mark());
+        }
+        Ok(None)
+    }
+
+    /// Looks at what follows the first block of the end marker.
+    fn after_mark(&mut self) -> Ending {
+        let mut buffer = vec![0; 64 * 1024];
+        let mut zeros = 0_u64;
+        while zeros <= PADDING_BYTES_MAX {
+            match self.tape.read(&mut buffer) {
+                Ok(0) if zeros < BLOCK_BYTES as u64 => return Ending::Unmarked,
+                Ok(0) => return Ending::Marked,
+                Ok(read) => match buffer[..read].iter().position(|b| *b != 0) {
+                    Some(at) => return Ending::DataAfter { at: self.body_at + zeros + at as u64 },
+                    None => zeros += read as u64,
+                },
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Something follows that cannot be decompressed; the members before it are whole.
+                Err(_) => break,
+            }
+        }
+        Ending::DataAfter { at: self.body_at + zeros }
     }
 
     fn extension(&mut self, header: &Header) -> Result<Vec<u8>, Error> {
@@ -309,11 +357,21 @@ impl<T: Tape> TarReader<T> {
 pub struct TarFile<R> {
     inner: R,
     name: String,
+    ending: OnceLock<Ending>,
 }
 
 impl<R: ReadAt> TarFile<R> {
     pub fn new(inner: R, name: impl Into<String>) -> TarFile<R> {
-        TarFile { inner, name: name.into() }
+        TarFile { inner, name: name.into(), ending: OnceLock::new() }
+    }
+}
+
+/// The offset and the length of a member in the tar file, from its locator. `None` for a sparse
+/// member: its bytes are not one range of the file.
+pub fn plain_range(locator: &[u8]) -> Option<(u64, u64)> {
+    match stretch(locator).ok()? {
+        (at, size, None) => Some((at, size)),
+        (_, _, Some(_)) => None,
     }
 }
 
@@ -338,11 +396,16 @@ impl<R: ReadAt> Members for TarFile<R> {
         let tape = FileTape::new(&self.inner).map_err(|e| Error::io(&self.name, e))?;
         let size = tape.size;
         let mut reader = TarReader::new(tape, &self.name);
+        // What follows the end is read once, however often the members are listed.
+        reader.looks_at_end = self.ending.get().is_none();
         while let Some(member) = reader.next()? {
             if reader.body_at + reader.left > size {
                 return Err(reader.cut_off());
             }
             visit(member)?;
+        }
+        if let Some(ending) = reader.ending() {
+            self.ending.get_or_init(|| ending);
         }
         Ok(())
     }
@@ -362,5 +425,9 @@ impl<R: ReadAt> Members for TarFile<R> {
 
     fn stored_bytes(&self) -> Option<u64> {
         self.inner.size().ok()
+    }
+
+    fn ending(&self) -> Option<Ending> {
+        self.ending.get().copied()
     }
 }

@@ -18,8 +18,8 @@ use crate::error::Error;
 use crate::info::{Oxum, Tags};
 use crate::problem::{Code, Problem, Problems};
 use crate::profile::Profile;
-use crate::source::Serialization;
 use crate::source::open::{Bag, Container};
+use crate::source::{Ending, Serialization};
 use crate::spill;
 use serde::Serialize;
 use survey::Survey;
@@ -52,8 +52,15 @@ pub struct Limits {
     pub ratio_max: Option<u64>,
 }
 
-/// The ratio is not looked at before this many bytes: small archives of zeros harm no one.
+/// The ratio does not count below this many bytes: small archives of zeros do no harm.
 const RATIO_FROM_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Whether an archive of `stored` bytes that expands to `expanded` bytes is a decompression bomb:
+/// more than 64 MiB, and more than `ratio_max` times its size. The same rule holds for every
+/// container, whatever makes it expand: compression, or the holes of sparse members.
+pub fn is_bomb(expanded: u64, stored: u64, ratio_max: u64) -> bool {
+    expanded > RATIO_FROM_BYTES && expanded > stored.max(1).saturating_mul(ratio_max)
+}
 
 impl Default for Limits {
     fn default() -> Limits {
@@ -68,9 +75,7 @@ impl Limits {
             return Err(Error::Limit { what: "bytes of the bag".into(), limit, advice });
         }
         match (self.ratio_max, stored) {
-            (Some(limit), Some(stored))
-                if taken > RATIO_FROM_BYTES && taken / stored.max(1) > limit =>
-            {
+            (Some(limit), Some(stored)) if is_bomb(taken, stored, limit) => {
                 let what = "how many times it expands, as a decompression bomb does".into();
                 Err(Error::Limit { what, limit, advice })
             }
@@ -166,6 +171,13 @@ fn run(bag: &Bag, options: &Options, observer: &dyn Observer) -> Result<Report, 
         problems.add(Problem::warning(Code::BaseDirectoryMissing, message));
     }
     check_base_name(bag, &survey, &mut problems);
+    if let Some((ending, fault)) = survey.ending.and_then(|e| Some((e, e.fault()?))) {
+        let code = match ending {
+            Ending::DataAfter { .. } => Code::ArchiveDataAfterEnd,
+            Ending::Marked | Ending::Unmarked => Code::ArchiveUnmarked,
+        };
+        problems.add(Problem::warning(code, fault));
+    }
     if options.mode != Mode::Fast {
         expect::expect(bag, &mut survey, &tags, &mut problems)?;
     }

@@ -11,7 +11,7 @@ use crate::path::{self, Unsafe};
 use crate::problem::{Code, Problem, Problems};
 use crate::source::open::{Bag, Container, TarStream, start_stream};
 use crate::source::read_at::Section;
-use crate::source::{Kind, Member};
+use crate::source::{Ending, Kind, Member};
 use crate::spill::Sorter;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -50,6 +50,8 @@ pub(crate) struct Survey {
     pub root: String,
     pub root_is_certain: bool,
     pub members: u64,
+    /// How a tar archive ends.
+    pub ending: Option<Ending>,
     body: Vec<u8>,
 }
 
@@ -73,6 +75,7 @@ impl Survey {
             root: String::new(),
             root_is_certain: true,
             members: 0,
+            ending: None,
             body: Vec::new(),
         };
         match &bag.container {
@@ -94,6 +97,7 @@ impl Survey {
                         None => Ok(()),
                     }
                 })?;
+                survey.ending = members.ending();
             }
             Container::Stream { serialization, opener } => {
                 let (tar, stored) = start_stream(bag.name(), *serialization, opener)?;
@@ -243,6 +247,7 @@ impl Survey {
             let found = Found { path: member.path, utf8: member.utf8, size: Some(size), what };
             self.note(&Item::Found(found))?;
         }
+        self.ending = tar.ending();
         Ok(())
     }
 

@@ -30,6 +30,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+/// How long outcomes are waited for at the end of a process that leaves a blocked run behind.
+const SETTLE_AT_END: Duration = Duration::from_secs(2);
+
 /// How a process works.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -123,6 +126,8 @@ pub(crate) struct Shared {
     pub kept: Arc<kept::Kept>,
     pub counters: settler::Counters,
     pub idle: Idle,
+    /// A run did not end after the grace period, because it blocks its thread.
+    pub left_behind: AtomicBool,
 }
 
 /// Which stages of a worker have nothing left. Stages feed each other, and batches feed stages, so
@@ -229,6 +234,7 @@ impl Worker {
             kept: Arc::default(),
             counters: settler::Counters::default(),
             idle: Idle::new(stages.iter().map(|(stage, _)| *stage).collect()),
+            left_behind: AtomicBool::new(false),
         });
         tracing::info!(worker, name = self.settings.name, stages = stages.len(), "worker started");
 
@@ -270,8 +276,15 @@ impl Worker {
         let lost = shared.fence.is_lost();
         background.shutdown().await;
         let counters = shared.counters.clone();
+        let left_behind = shared.left_behind.load(Ordering::SeqCst);
         let goodbye = (shared.db.clone(), shared.who.clone(), shared.catalog.borrow().clone());
         drop(shared);
+        if left_behind {
+            // A run that blocks its thread keeps its sender. What others sent is settled; the jobs
+            // of this process go on elsewhere once its lease has run out, and it has ended.
+            let _ = tokio::time::timeout(SETTLE_AT_END, settler).await;
+            return Ok((counters.summary(), lost));
+        }
         // Ends once every sender is gone and what was sent is settled.
         let _ = settler.await;
         if !lost {

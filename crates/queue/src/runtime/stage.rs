@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -37,6 +38,9 @@ const CLAIM_LARGE: usize = 200;
 /// And looks for it after this long, then after twice that, and so on: every look is a transaction.
 const TURN_FIRST: Duration = Duration::from_millis(20);
 const TURN_LONGEST: Duration = Duration::from_millis(160);
+
+/// How long runs that are cut short have to end.
+const CUT_SHORT: Duration = Duration::from_secs(1);
 
 /// A [`Work`] of any type.
 pub trait Handler: Send + Sync {
@@ -494,7 +498,13 @@ impl Loop {
                         runs = self.runs.len(),
                         "the grace period is over; the runs left are cut short"
                     );
-                    self.runs.shutdown().await;
+                    self.runs.abort_all();
+                    let rest = async { while self.runs.join_next().await.is_some() {} };
+                    // A run that blocks its thread cannot be cut short, and is left behind.
+                    if tokio::time::timeout(CUT_SHORT, rest).await.is_err() {
+                        self.shared.left_behind.store(true, Ordering::SeqCst);
+                        self.runs.detach_all();
+                    }
                     break;
                 }
             }

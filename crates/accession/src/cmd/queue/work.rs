@@ -119,14 +119,16 @@ pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
         missing: missing.clone(),
         pass_output: !args.no_output && !session.json,
     };
+    let settings_grace = settings.grace;
     let worker = Worker::new(session.db.clone(), settings).stage(&args.name, &stage, exec);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let summary = runtime.block_on(async {
-        tokio::spawn(stop_on_signals(stop));
-        worker.run(stopped).await
+        stop_on_signals(stop, settings_grace)?;
+        Ok::<_, Failure>(worker.run(stopped).await?)
     })?;
-    drop(runtime);
+    // Threads that still run are not waited for: what they do no longer counts.
+    runtime.shutdown_background();
     if let Some(why) = missing.lock().unwrap_or_else(PoisonError::into_inner).take() {
         return Err(Failure::refused(
             "no_such_program",
@@ -168,8 +170,19 @@ fn capacity(pairs: &[String]) -> Result<BTreeMap<String, i64>, Failure> {
         .collect()
 }
 
-/// The first SIGTERM or SIGINT stops in good order; a second one at once.
-pub async fn stop_on_signals(stop: watch::Sender<Stop>) {
+/// What settling and saying goodbye may take after the grace period.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// Listens for SIGTERM and SIGINT: the first stops in good order within the grace period, a second
+/// one at once. The process ends soon after the grace period whatever happens: signals are listened
+/// to on a thread and a runtime of their own, so threads that hang in the system do not delay it.
+pub fn stop_on_signals(stop: watch::Sender<Stop>, grace: Duration) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listen = move || runtime.block_on(listen(stop, grace));
+    std::thread::Builder::new().name("signals".to_string()).spawn(listen).map(drop)
+}
+
+async fn listen(stop: watch::Sender<Stop>, grace: Duration) {
     let (Ok(mut term), Ok(mut int)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
@@ -181,6 +194,13 @@ pub async fn stop_on_signals(stop: watch::Sender<Stop>) {
     tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
     tracing::info!("stopping: what has not started is given back, running work may finish");
     stop.send_replace(Stop::Shutdown);
-    tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+        () = tokio::time::sleep(grace + GOODBYE) => tracing::error!(
+            "work did not stop within the grace period of {} s; the process ends, and others take its jobs when its lease runs out",
+            grace.as_secs()
+        ),
+    }
     std::process::exit(130);
 }

@@ -4,7 +4,6 @@ use super::{Referred, deposited};
 use crate::error::{Error, Result};
 use crate::event::{self, Event};
 use crate::ingest::JobFile;
-use crate::package::Package;
 use crate::premis::EventType;
 use crate::stage::Run;
 use crate::stage::storing::{Content, content};
@@ -52,14 +51,13 @@ impl fmt::Display for Fault {
 
 /// The deposited bytes, and how many files were repaired with them.
 pub struct Repairs<'a> {
-    package: &'a Package,
     members: &'a Arc<dyn Members>,
     made: AtomicU64,
 }
 
 impl<'a> Repairs<'a> {
-    pub fn new(package: &'a Package, members: &'a Arc<dyn Members>) -> Repairs<'a> {
-        Repairs { package, members, made: AtomicU64::new(0) }
+    pub fn new(members: &'a Arc<dyn Members>) -> Repairs<'a> {
+        Repairs { members, made: AtomicU64::new(0) }
     }
 
     pub fn any(&self) -> bool {
@@ -127,7 +125,7 @@ impl<'a> Repairs<'a> {
         file: JobFile,
         referred: &Referred,
     ) -> Result<()> {
-        let Content { body, reading, stop } = content(run, self.package, self.members, &file);
+        let Content { body, reading, stop } = content(run, self.members, &file);
         let options = PutOptions { storage_class: place.class.clone(), ..PutOptions::default() };
         let restored = sealed.restore(&referred.sha512, body, &options).await;
         let _ = reading.await;
