@@ -50,7 +50,7 @@ fn a_job_requeued_after_its_retention_reads_its_package_again() {
     for (extension, all) in [("tar.gz", false), ("tar", true), ("zip", false)] {
         let world = World::local(1);
         world.configure(NO_RETENTION);
-        world.done(&["collections", "create", "papers", "--set", "remove_packages=true"]);
+        world.done(&["collection", "create", "papers", "remove_packages=true"]);
         let files = packages::small(20, "kept");
         let directory = packages::directory(&world.path("letters"), &files);
         let package = packages::archive(&directory, extension);
@@ -130,7 +130,7 @@ fn bag_of(world: &World, text: &str) -> std::path::PathBuf {
 #[test]
 fn a_corrected_package_is_unpacked_again() {
     let world = World::local(1);
-    world.done(&["collections", "create", "papers", "--set", "remove_packages=true"]);
+    world.done(&["collection", "create", "papers", "remove_packages=true"]);
     let directory =
         packages::bag(&world.path("letters"), &[("a.txt", "good"), ("b.txt", "the same")]);
     std::fs::write(directory.join("data/a.txt"), "evil").unwrap();
@@ -172,7 +172,7 @@ fn a_corrected_directory_is_read_again() {
 #[test]
 fn a_replaced_package_is_never_removed_for_the_one_before() {
     let world = World::local(1);
-    world.done(&["collections", "create", "papers", "--set", "remove_packages=true"]);
+    world.done(&["collection", "create", "papers", "remove_packages=true"]);
     let package = bag_of(&world, "old");
     world.deposit(&package, &["--collection", "papers"]);
     let job = fail_in_storing(&world);
@@ -213,9 +213,12 @@ fn the_janitor_goes_on_after_a_directory_that_it_cannot_remove() {
     for package in &packages {
         world.deposit(package, &[]);
     }
-    assert!(world.work_until("storing"));
-    world.done(&["jobs", "pause", "ingest", "--stage", "storing"]);
-    world.work();
+    world.done(&["queue", "pause", "ingest", "--stage", "storing"]);
+    let mut worker = world.worker();
+    let in_storing =
+        |jobs: &[Value]| jobs.len() == 2 && jobs.iter().all(|j| j["stage"] == "storing");
+    world.until("both jobs wait to be stored", in_storing);
+    worker.kill();
     let jobs: Vec<String> = world.jobs().iter().map(|job| job["id"].to_string()).collect();
     // A mount point, or one of another user: a directory that this user cannot empty.
     let stuck = work.join(format!("job-{}", jobs[1]));
