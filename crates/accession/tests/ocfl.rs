@@ -121,8 +121,13 @@ async fn what_was_left_behind_is_swept() {
     drop(draft);
     assert!(accession(&["sweep", root]).out.contains("kept"), "it is young");
     let told = accession(&["sweep", root, "--older-than", "0", "--dry-run"]);
-    assert!(told.out.contains("would be removed") && told.out.contains(ID));
-    assert!(accession(&["sweep", root, "--older-than", "0"]).out.contains("removed"));
+    assert!(told.out.contains("1 would be removed") && told.out.contains(ID), "{}", told.out);
+    assert!(accession(&["sweep", root, "--older-than", "0"]).out.contains("\n1 removed\n"));
+    std::fs::create_dir_all(directory.path().join("extensions/unsealed-versions/0123/object"))
+        .expect("a directory");
+    let told = accession(&["sweep", root, "--dry-run"]).out;
+    assert!(told.contains("directory") && told.contains("1 would be removed"), "{told}");
+    assert!(accession(&["sweep", root]).out.contains("1 removed"));
     assert_eq!(accession(&["sweep", root, "--older-than", "0"]).out, "nothing was left behind\n");
     assert_eq!(accession(&["sweep", root, "--older-than", "soon"]).status, 2);
 }

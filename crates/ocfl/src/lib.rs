@@ -39,7 +39,7 @@ pub use limits::Limits;
 pub use object::{Exported, Object};
 pub use root::StorageRoot;
 pub use sealed::{ContentSizes, Sealed, SealedContent};
-pub use sweep::{Leftover, Outcome, Sweep};
+pub use sweep::{Kind as LeftoverKind, Leftover, Outcome, Sweep};
 pub use time::rfc3339;
 pub use unsealed::Unsealed;
 pub use validate::{Progress, RootReport, Validation, validate_object, validate_root};

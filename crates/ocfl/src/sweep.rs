@@ -28,16 +28,34 @@ impl Sweep {
 /// Something that was left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
+    pub kind: Kind,
     /// The object's identifier; empty where there is no note that could tell.
     pub id: String,
     /// Where the object is or would be; without a note, where the leftover is.
     pub path: String,
-    /// The version that was being written; `None` for an object that was being purged.
+    /// The version that was being written.
     pub version: Option<VersionName>,
     /// Whether content and inventory are complete, so that it could be sealed.
     pub complete: bool,
     pub modified: Option<SystemTime>,
     pub outcome: Outcome,
+}
+
+/// What was left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A version that was being written.
+    Version,
+    /// An object that was being purged.
+    Purge,
+    /// Files without a note that tells whose they are.
+    Files,
+    /// A note that cannot be read.
+    Note,
+    /// A directory with nothing in it.
+    Directory,
+    /// An upload that was begun and not finished.
+    Upload,
 }
 
 /// What became of something that was left behind.
@@ -54,8 +72,8 @@ pub enum Outcome {
     Blocked,
 }
 
-fn nameless(path: String, modified: Option<SystemTime>, outcome: Outcome) -> Leftover {
-    Leftover { id: String::new(), path, version: None, complete: false, modified, outcome }
+fn nameless(kind: Kind, path: String, modified: Option<SystemTime>, outcome: Outcome) -> Leftover {
+    Leftover { kind, id: String::new(), path, version: None, complete: false, modified, outcome }
 }
 
 impl StorageRoot {
@@ -65,15 +83,17 @@ impl StorageRoot {
         let mut leftovers = Vec::new();
         for found in self.found().await? {
             leftovers.push(match found {
-                // Nobody's bytes, so nothing to tell, and harmless to remove at any age.
+                // No bytes are lost with it: it is removed at any age.
                 Found::Empty { directory } => {
                     if !sweep.dry_run {
                         self.store.prune(&directory).await?;
                     }
-                    continue;
+                    nameless(Kind::Directory, directory, None, Outcome::Removed)
                 }
                 Found::Note(note) => self.sweep_note(note, sweep, now).await?,
-                Found::Unreadable { key, modified } => nameless(key, modified, Outcome::Blocked),
+                Found::Unreadable { key, modified } => {
+                    nameless(Kind::Note, key, modified, Outcome::Blocked)
+                }
                 Found::Orphan { directory, modified } => {
                     let outcome = match sweep.spares(modified, now) {
                         true => Outcome::Kept,
@@ -82,18 +102,20 @@ impl StorageRoot {
                     if outcome == Outcome::Removed && !sweep.dry_run {
                         self.store.delete_all(&directory).await?;
                     }
-                    nameless(directory, modified, outcome)
+                    nameless(Kind::Files, directory, modified, outcome)
                 }
             });
         }
-        self.sweep_uploads(sweep, now).await?;
+        leftovers.extend(self.sweep_uploads(sweep, now).await?);
         Ok(leftovers)
     }
 
     async fn sweep_note(&self, note: Note, sweep: &Sweep, now: SystemTime) -> Result<Leftover> {
-        let (version, complete) = match &note.work {
-            Work::Version { name, inventory, .. } => (Some(*name), inventory.is_some()),
-            Work::Purge => (None, false),
+        let (kind, version, complete) = match &note.work {
+            Work::Version { name, inventory, .. } => {
+                (Kind::Version, Some(*name), inventory.is_some())
+            }
+            Work::Purge => (Kind::Purge, None, false),
         };
         let outcome = match sweep.spares(note.modified, now) {
             true => Outcome::Kept,
@@ -105,7 +127,7 @@ impl StorageRoot {
             },
         };
         let Note { id, path, modified, .. } = note;
-        Ok(Leftover { id, path, version, complete, modified, outcome })
+        Ok(Leftover { kind, id, path, version, complete, modified, outcome })
     }
 
     async fn sweep_one(&self, note: &Note, dry_run: bool) -> Result<Outcome> {
@@ -131,22 +153,25 @@ impl StorageRoot {
 
     /// Gives up uploads that nobody finished. Where the store does not tell which there are, or
     /// not to us, a rule of the bucket has to remove them.
-    async fn sweep_uploads(&self, sweep: &Sweep, now: SystemTime) -> Result<()> {
-        if sweep.dry_run {
-            return Ok(());
-        }
+    async fn sweep_uploads(&self, sweep: &Sweep, now: SystemTime) -> Result<Vec<Leftover>> {
         let uploads = match self.store.unfinished("").await {
             Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Denied) => {
-                return Ok(());
+                return Ok(Vec::new());
             }
             uploads => uploads?,
         };
+        let mut leftovers = Vec::new();
         for unfinished in uploads {
-            let age = unfinished.begun.and_then(|begun| now.duration_since(begun).ok());
-            if age.is_some_and(|age| age >= sweep.older_than) {
+            let outcome = match sweep.spares(unfinished.begun, now) {
+                true => Outcome::Kept,
+                false => Outcome::Removed,
+            };
+            if outcome == Outcome::Removed && !sweep.dry_run {
                 self.store.abort(&unfinished).await?;
             }
+            let path = unfinished.key.unwrap_or(unfinished.id);
+            leftovers.push(nameless(Kind::Upload, path, unfinished.begun, outcome));
         }
-        Ok(())
+        Ok(leftovers)
     }
 }

@@ -234,9 +234,10 @@ async fn a_sweep_removes_directories_with_nothing_in_them() {
     let left = unsealed.join("0123/object/v1/content");
     std::fs::create_dir_all(&left).expect("a directory");
     let dry = Sweep { dry_run: true, ..Sweep::default() };
-    assert_eq!(root.sweep(&dry).await.expect("a sweep"), []);
+    assert_eq!(root.sweep(&dry).await.expect("a sweep")[0].kind, ocfl::LeftoverKind::Directory);
     assert!(left.exists(), "a dry run changes nothing");
     let hour = Sweep { older_than: Duration::from_secs(3600), ..Sweep::default() };
+    assert_eq!(root.sweep(&hour).await.expect("a sweep").len(), 1);
     assert_eq!(root.sweep(&hour).await.expect("a sweep"), []);
     assert!(!unsealed.join("0123").exists());
     assert!(root.object(ID).await.is_ok());

@@ -3,10 +3,10 @@
 use crate::failpoints::{self, Shape};
 use crate::kills;
 use crate::server::Server;
+use crate::support::disk::SmallDisk;
 use crate::support::invariants::{self, Failed};
 use crate::support::world::World;
 use crate::support::{packages, s3};
-use std::process::Command;
 use std::sync::atomic::Ordering;
 
 /// PostgreSQL and S3.
@@ -90,41 +90,13 @@ fn s3_fails_for_a_while_and_is_slow() {
     invariants::check(&world, Failed::None);
 }
 
-/// A real small file system, unmounted when it is dropped.
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    fn mount(mebibytes: u32) -> Option<SmallDisk> {
-        let disk = SmallDisk(tempfile::tempdir().unwrap());
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={mebibytes}m"), "tmpfs"]);
-        if !mount.arg(disk.0.path()).output().is_ok_and(|o| o.status.success()) {
-            println!("skipped: a tmpfs cannot be mounted here");
-            return None;
-        }
-        Some(disk)
-    }
-
-    fn grow(&self, mebibytes: u32) {
-        let size = format!("remount,size={mebibytes}m");
-        let done = Command::new("mount").args(["-o", &size]).arg(self.0.path()).status();
-        assert!(done.is_ok_and(|s| s.success()));
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
-}
-
 /// A full store fails the job with a code that says so; made larger, the job goes on.
 #[test]
 fn a_store_that_is_full() {
     let Some(disk) = SmallDisk::mount(2) else { return };
     let directory = tempfile::tempdir().unwrap();
     let database = format!("sqlite://{}", directory.path().join("accession.db").display());
-    let store = disk.0.path().join("store").display().to_string();
+    let store = disk.path().join("store").display().to_string();
     let world = World::new(directory, database, vec![("small".to_string(), store)]);
     failpoints::deposit(&world, Shape::Bag, "box");
     let worker = world.worker();
@@ -150,10 +122,10 @@ fn a_store_that_is_full() {
 fn a_work_space_that_is_full() {
     let Some(disk) = SmallDisk::mount(8) else { return };
     let mut world = World::local(1);
-    let space = disk.0.path().display().to_string();
+    let space = disk.path().display().to_string();
     world.env.push(("ACCESSION_WORK_SPACE_PATH".to_string(), space));
     world.env.push(("ACCESSION_WORK_SPACE_ADMIT_PERCENT".to_string(), "70".to_string()));
-    std::fs::write(disk.0.path().join("others"), packages::noise(7 << 20, 1)).unwrap();
+    std::fs::write(disk.path().join("others"), packages::noise(7 << 20, 1)).unwrap();
     failpoints::deposit(&world, Shape::Manifest, "box");
     let worker = world.worker();
     world.until("it waits for space", |jobs| {
@@ -162,11 +134,11 @@ fn a_work_space_that_is_full() {
     let job = world.jobs()[0]["id"].to_string();
     let why = world.done(&["jobs", "why", &job]);
     assert!(why.contains("work space"), "{why}");
-    std::fs::remove_file(disk.0.path().join("others")).unwrap();
+    std::fs::remove_file(disk.path().join("others")).unwrap();
     world.until("done after there was room", |jobs| jobs[0]["status"] == "succeeded");
     drop(worker);
     world.work();
-    let left: Vec<_> = std::fs::read_dir(disk.0.path()).unwrap().flatten().collect();
+    let left: Vec<_> = std::fs::read_dir(disk.path()).unwrap().flatten().collect();
     assert!(left.is_empty(), "{left:?}");
     invariants::check(&world, Failed::None);
 }

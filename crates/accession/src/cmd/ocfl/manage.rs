@@ -4,7 +4,7 @@ use super::{failure, open_root, open_store};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use ocfl::{Layout, Leftover, Outcome, Spec, StorageRoot, Sweep};
+use ocfl::{Layout, Leftover, LeftoverKind as Kind, Outcome, Spec, StorageRoot, Sweep};
 use serde_json::json;
 use std::time::Duration;
 
@@ -69,6 +69,7 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
     if global.json {
         for leftover in &leftovers {
             output::json(&json!({
+                "kind": kind(leftover.kind),
                 "id": leftover.id,
                 "path": leftover.path,
                 "version": leftover.version.map(|version| version.to_string()),
@@ -88,16 +89,49 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
             if is_nameless(leftover) { leftover.path.clone() } else { leftover.id.clone() },
             match leftover.version {
                 Some(version) => version.to_string(),
-                None if is_nameless(leftover) => "unknown".to_owned(),
-                None => "purge".to_owned(),
+                None => kind(leftover.kind).to_owned(),
             },
-            if leftover.complete { "complete" } else { "unfinished" }.to_owned(),
+            match leftover.kind {
+                Kind::Directory => "empty",
+                _ if leftover.complete => "complete",
+                _ => "unfinished",
+            }
+            .to_owned(),
             leftover.modified.map(ocfl::rfc3339).unwrap_or_default(),
             outcome(leftover, args.dry_run).to_owned(),
         ]
     });
-    output::table(&["id", "version", "state", "modified", "outcome"], rows)?;
+    output::table(&["id", "what", "state", "modified", "outcome"], rows)?;
+    output::line(&counts(&leftovers, args.dry_run))?;
     Ok(Exit::Yes)
+}
+
+/// How many were removed, finished, kept and left, without those that are none.
+fn counts(leftovers: &[Leftover], dry_run: bool) -> String {
+    let told = [
+        (Outcome::Removed, if dry_run { "would be removed" } else { "removed" }),
+        (Outcome::Finished, if dry_run { "would be finished" } else { "finished" }),
+        (Outcome::Kept, "kept"),
+        (Outcome::Blocked, "left"),
+    ];
+    let counted = told.into_iter().filter_map(|(outcome, word)| {
+        match leftovers.iter().filter(|leftover| leftover.outcome == outcome).count() {
+            0 => None,
+            count => Some(format!("{count} {word}")),
+        }
+    });
+    counted.collect::<Vec<_>>().join(", ")
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Version => "version",
+        Kind::Purge => "purge",
+        Kind::Files => "files",
+        Kind::Note => "note",
+        Kind::Directory => "directory",
+        Kind::Upload => "upload",
+    }
 }
 
 /// Whether no note tells which object it belongs to.
