@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod fetching;
+mod memory;
 mod packages;
 mod processes;
 mod registry;

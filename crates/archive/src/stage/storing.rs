@@ -14,7 +14,7 @@ use crate::package::Package;
 use crate::stores::{Place, store_error};
 use bagit::beneath::Refused;
 use bagit::source::Members;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use futures_util::stream;
@@ -34,6 +34,8 @@ const BATCH_BYTES: usize = 16 * 1024 * 1024;
 /// Large files that are put into a directory at once: one is written while the next is read. S3
 /// sends several parts of one as it is.
 const LARGE_AT_ONCE: usize = 2;
+/// Chunks of a file that are read before they are written.
+const CHUNKS_BETWEEN: usize = 4;
 /// How much of a large file is read at a time.
 const CHUNK_BYTES: usize = 1024 * 1024;
 
@@ -288,7 +290,7 @@ pub(super) struct Content {
 /// Reads a deposited file out of its package.
 pub(super) fn content(run: &Run<'_>, members: &Arc<dyn Members>, file: &JobFile) -> Content {
     // One reader, one writer, and a little between them.
-    let (sender, receiver) = mpsc::channel::<std::io::Result<Bytes>>(4);
+    let (sender, receiver) = mpsc::channel::<std::io::Result<Bytes>>(CHUNKS_BETWEEN);
     let (members, locator) = (members.clone(), file.locator.clone());
     let stop = run.stop_flag();
     let flag = stop.flag.clone();
@@ -300,14 +302,17 @@ pub(super) fn content(run: &Run<'_>, members: &Arc<dyn Members>, file: &JobFile)
                 return;
             }
         };
-        while !flag.load(std::sync::atomic::Ordering::Relaxed) {
-            let mut chunk = vec![0; CHUNK_BYTES];
-            let (chunk, over) = match fill(&mut *reader, &mut chunk) {
+        // In turn: by then the chunk before was written and dropped, and its memory is used again.
+        let mut buffers: [BytesMut; CHUNKS_BETWEEN + 3] = Default::default();
+        for turn in (0..buffers.len()).cycle() {
+            if flag.load(std::sync::atomic::Ordering::Relaxed) {
+                break;
+            }
+            let buffer = &mut buffers[turn];
+            buffer.resize(CHUNK_BYTES, 0);
+            let (chunk, over) = match fill(&mut *reader, buffer) {
                 Ok(0) => return,
-                Ok(read) => {
-                    chunk.truncate(read);
-                    (Ok(Bytes::from(chunk)), false)
-                }
+                Ok(read) => (Ok(buffer.split_to(read).freeze()), false),
                 Err(error) => (Err(error), true),
             };
             if sender.blocking_send(chunk).is_err() || over {

@@ -16,7 +16,7 @@ use crate::meta::{Availability, Capabilities, ListOptions, Meta, Page, Space, Un
 use crate::store::{PutOptions, SmallFile, Store};
 use async_trait::async_trait;
 use batch::Names;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
 use root::{Root, os_error};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -276,8 +276,8 @@ fn decode(prefix: &str, text: &str) -> Result<Vec<u8>> {
 
 /// The bytes of a range of a file, read a chunk at a time.
 fn read(url: String, key: String, file: File, range: Range<u64>) -> crate::ByteStream {
-    let state = (Arc::new(file), range);
-    stream::try_unfold(state, move |(file, range)| {
+    let state = (Arc::new(file), range, BytesMut::new());
+    stream::try_unfold(state, move |(file, range, mut buffer)| {
         let (url, key) = (url.clone(), key.clone());
         async move {
             if range.is_empty() {
@@ -285,10 +285,16 @@ fn read(url: String, key: String, file: File, range: Range<u64>) -> crate::ByteS
             }
             let reader = file.clone();
             let (start, length) = (range.start, (range.end - range.start).min(CHUNK_BYTES as u64));
-            let chunk = run(move || read_chunk(&reader, &key, start, length as usize)).await;
-            let chunk = chunk.map_err(|error| error.in_store(&url))?;
+            let read = move || {
+                // Uses the memory of the chunk before, if that was dropped. An allocator keeps what
+                // one thread allocates and another frees for longer than a large file takes.
+                buffer.resize(length as usize, 0);
+                fill(&reader, &key, start, &mut buffer)?;
+                Ok((buffer.split().freeze(), buffer))
+            };
+            let (chunk, buffer) = run(read).await.map_err(|error| error.in_store(&url))?;
             let next = start + chunk.len() as u64..range.end;
-            Ok(Some((chunk, (file, next))))
+            Ok(Some((chunk, (file, next, buffer))))
         }
     })
     .boxed()
@@ -302,7 +308,11 @@ fn read_whole(shared: &Shared, key: &str, bytes_max: usize) -> Result<Option<Byt
         Err(error) => return Err(error),
     };
     match usize::try_from(meta.size) {
-        Ok(size) if size <= bytes_max => read_chunk(&file, key, 0, size).map(Some),
+        Ok(size) if size <= bytes_max => {
+            let mut content = vec![0; size];
+            fill(&file, key, 0, &mut content)?;
+            Ok(Some(content.into()))
+        }
         _ => {
             let detail =
                 format!("it has {} bytes, more than the {bytes_max} allowed here", meta.size);
@@ -311,15 +321,14 @@ fn read_whole(shared: &Shared, key: &str, bytes_max: usize) -> Result<Option<Byt
     }
 }
 
-fn read_chunk(file: &File, key: &str, start: u64, length: usize) -> Result<Bytes> {
-    let mut chunk = vec![0; length];
-    match file.read_exact_at(&mut chunk, start) {
-        Ok(()) => Ok(chunk.into()),
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            Err(Error::new(ErrorKind::Corrupt, key, "the file became shorter while it was read"))
+/// Fills a buffer with what is in a file from `start` on.
+fn fill(file: &File, key: &str, start: u64, buffer: &mut [u8]) -> Result<()> {
+    file.read_exact_at(buffer, start).map_err(|error| match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => {
+            Error::new(ErrorKind::Corrupt, key, "the file became shorter while it was read")
         }
-        Err(error) => Err(Error::from_io(key, error)),
-    }
+        _ => Error::from_io(key, error),
+    })
 }
 
 #[async_trait]
