@@ -27,6 +27,8 @@ pub struct Ended {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
+    /// The most memory that was resident.
+    pub peak_kib: u64,
 }
 
 impl World {
@@ -284,19 +286,32 @@ impl Drop for Worker {
     }
 }
 
+/// The most memory that a process has had resident so far, in KiB; `None` when it has ended.
+fn resident_kib_max(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// Runs a command to its end, or kills it and panics when it takes too long.
-pub fn finish(mut command: Command, name: &str) -> Ended {
+pub fn finish(command: Command, name: &str) -> Ended {
+    finish_within(PATIENCE, command, name)
+}
+
+pub fn finish_within(timeout: Duration, mut command: Command, name: &str) -> Ended {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     command.stdout(std::fs::File::create(path("out")).unwrap());
     command.stderr(std::fs::File::create(path("err")).unwrap());
     let mut child = Worker(command.spawn().unwrap());
     let began = Instant::now();
+    let mut peak_kib = 0;
     let status = loop {
+        peak_kib = resident_kib_max(child.0.id()).unwrap_or(peak_kib);
         if let Some(status) = child.0.try_wait().unwrap() {
             break Some(status);
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > timeout {
             child.kill();
             break None;
         }
@@ -307,7 +322,7 @@ pub fn finish(mut command: Command, name: &str) -> Ended {
     };
     let (stdout, stderr) = (read("out"), read("err"));
     match status {
-        Some(status) => Ended { status, stdout, stderr },
+        Some(status) => Ended { status, stdout, stderr, peak_kib },
         None => panic!("{name} did not end: {stdout}{stderr}"),
     }
 }
