@@ -92,11 +92,18 @@ pub struct JobError {
     pub message: String,
     /// The outside thing that is to blame, if one is.
     pub target: Option<String>,
+    /// False if the job itself is bad, so that no requeue can help.
+    pub recoverable: bool,
 }
 
 impl JobError {
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> JobError {
-        JobError { code: code.into(), message: message.into(), target: None }
+        JobError { code: code.into(), message: message.into(), target: None, recoverable: true }
+    }
+
+    /// Marks the job as one that no requeue can help: what was submitted is bad.
+    pub fn unrecoverable(self) -> JobError {
+        JobError { recoverable: false, ..self }
     }
 
     pub fn at(self, target: impl Into<String>) -> JobError {

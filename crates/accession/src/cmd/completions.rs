@@ -3,6 +3,7 @@
 use crate::cli::Cli;
 use crate::exit::{Exit, Failure};
 use clap::CommandFactory;
+use std::io::Write;
 
 #[derive(clap::Args)]
 #[command(
@@ -14,6 +15,11 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<Exit, Failure> {
-    clap_complete::generate(args.shell, &mut Cli::command(), "accession", &mut std::io::stdout());
+    // The generator panics where its output cannot be written; memory takes everything.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "accession", &mut script);
+    let mut out = std::io::stdout().lock();
+    out.write_all(&script)?;
+    out.flush()?;
     Ok(Exit::Yes)
 }

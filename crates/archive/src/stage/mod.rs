@@ -169,10 +169,23 @@ impl Work for Stage {
             Err(error) => {
                 ingest::note_failed_file(job, context, &error);
                 tracing::info!(job = job.lease.job, stage = self.name, code = error.code(), %error);
-                error.into()
+                match error.into() {
+                    Outcome::Permanent(error) if is_of_another(job, &error) => {
+                        Outcome::Permanent(error.unrecoverable())
+                    }
+                    outcome => outcome,
+                }
             }
         }
     }
+}
+
+/// Whether what was handed over is not what its depositor said it was: its digest is another one.
+/// Only another deposit can help. Rows of manifests name what can be corrected in its place.
+fn is_of_another(job: &Claimed, error: &queue::JobError) -> bool {
+    error.code == "digest_mismatch"
+        && Item::parse(job.payload.as_deref())
+            .is_ok_and(|item| item.line.is_none() && item.claimed.is_some())
 }
 
 impl Stage {

@@ -260,11 +260,11 @@ fn settle_one<'w>(
                 count_attempt(tx, item.lease.job, stage)?;
             }
             breaker::probe_over(tx, work, &run, None)?;
-            let verdict = Verdict {
-                error,
-                note: "permanent error: trying again changes nothing before its cause is mended",
-                recoverable: true,
+            let note = match error.recoverable {
+                true => "permanent error: trying again changes nothing before its cause is mended",
+                false => "permanent error: what was submitted is bad; submit a corrected one",
             };
+            let verdict = Verdict { error, note, recoverable: error.recoverable };
             running::fail(tx, work, pipeline, &item.lease, &run, &verdict)?
         }
         Outcome::Relock(lock) => {

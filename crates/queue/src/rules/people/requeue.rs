@@ -75,7 +75,7 @@ fn requeue_failed(
     let failure = Failure { stage, recoverable, overtaken, discarded };
     if !failure.recoverable {
         return refused(
-            "it was bad when it was added and nothing can change that; add a corrected one"
+            "what was submitted is bad and nothing can change that; submit a corrected one"
                 .to_string(),
         );
     }
