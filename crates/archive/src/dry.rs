@@ -3,8 +3,11 @@
 use crate::deposit::kind::{self, Deposited};
 use crate::deposit::manifest::{self, Common, Rows};
 use crate::deposit::{Options, expanding};
+use crate::derived::{self, Meeting, early};
 use crate::error::{Error, Result};
-use crate::item::{Kind, Source};
+use crate::identity::{Identity, SaidIds, check_mode};
+use crate::codes::ObjectState;
+use crate::item::{Kind, Source, stem};
 use crate::package::bounds::Bounds;
 use crate::package::pass::{How, Progress};
 use crate::package::unpack::{self, unpack};
@@ -12,12 +15,14 @@ use crate::package::{Form, Owner, Package};
 use crate::problem::Problems;
 use crate::profile::{PayloadKind, Profile};
 use crate::reading::Reader;
+use crate::registry::resolve::{self, Asked, Found, MintedBy};
+use crate::registry::view::FileView;
 use crate::site::Site;
-use crate::stage::resolving::SaidIds;
 use crate::stage::validating::{blocking, check_kind, package_at};
 use crate::validate;
 use bagit::{Algorithm, Serialization};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,7 +71,8 @@ pub async fn check(
         }
         (Some(path), _, _) => {
             let name = source.file_name();
-            let looked = Looked { path, allowed, name, kind, collection };
+            let place = derived::place_of(&source.resolved().unwrap_or_else(|_| source.clone()));
+            let looked = Looked { path, allowed, name, place, kind, collection };
             check_package(site, &profile, looked, options, &mut verdict).await?;
         }
         (None, Source::Url(url), _) => match site.fetcher.head(url).await {
@@ -102,6 +108,8 @@ struct Looked<'a> {
     /// The fingerprint of the one file that a URL may lead to.
     allowed: Option<String>,
     name: String,
+    /// Where it is, as objects remember it.
+    place: String,
     kind: Deposited,
     collection: &'a str,
 }
@@ -113,7 +121,7 @@ async fn check_package(
     options: &Options,
     verdict: &mut Verdict,
 ) -> Result<()> {
-    let Looked { path, allowed, name, kind, collection } = looked;
+    let Looked { path, allowed, name, place, kind, collection } = looked;
     let kind = match kind {
         Deposited::Directory => Kind::Directory,
         Deposited::Container => Kind::Container,
@@ -131,6 +139,8 @@ async fn check_package(
     };
     let (named, claimed) = (name.clone(), options.claimed.clone());
     let bag_profile = validate::bag_profile(profile)?;
+    let candidate = early::candidate(&site.db, collection, &name, &place, options).await?;
+    let compares = candidate.is_some();
     let checked = blocking(move || {
         let original = package_at(Owner::Depositor, &path, kind, &named)?;
         let original = match &allowed {
@@ -153,11 +163,18 @@ async fn check_package(
             profile: bag_profile,
             progress,
         };
-        reader.run(Vec::new(), &mut |_| true)
+        let mut digests = HashMap::new();
+        let checked = reader.run(Vec::new(), &mut |reading| {
+            if compares && let Some(digest) = reading.digests.get(Algorithm::Sha512) {
+                digests.insert(reading.task.path, digest.to_string());
+            }
+            true
+        });
+        Ok((checked?, digests))
     })
     .await;
     match checked {
-        Ok(checked) => {
+        Ok((checked, digests)) => {
             verdict.files = checked.files;
             verdict.bytes = checked.bytes;
             verdict.problems = checked.problems;
@@ -180,14 +197,60 @@ async fn check_package(
                 identifier: options.identifier.as_deref(),
                 local_ids: &options.local_ids,
                 of_package: &checked.local_ids,
+                name: &name,
             };
-            match said.check(profile, collection) {
-                Ok(_) => Ok(()),
+            let checked = async {
+                let identity = said.identity(profile, collection)?;
+                let derived = identity.derived;
+                check_identity(site, collection, identity, options, &mut verdict.problems).await?;
+                let Some(met) = candidate.filter(|_| derived) else { return Ok(()) };
+                let same = |file: &FileView| digests.get(&file.path).map(|d| *d == file.sha512);
+                let replaces = early::replaces(options, profile);
+                let leaving = early::count_leaving(&site.db, &met, replaces, same).await?;
+                let meeting = Meeting::of(&met, stem(&name), &place, leaving);
+                derived::check(&meeting, options.mode, profile, false)
+            };
+            match checked.await {
+                Ok(()) => Ok(()),
                 Err(error) => found(&mut verdict.problems, &name, error),
             }
         }
         Err(error) => found(&mut verdict.problems, &name, error),
     }
+}
+
+/// What resolving would say of which object it is.
+async fn check_identity(
+    site: &Arc<Site>,
+    collection: &str,
+    identity: Identity,
+    options: &Options,
+    problems: &mut Problems,
+) -> Result<()> {
+    let shown = identity.identifier.as_ref().or(identity.local_ids.first()).cloned();
+    let asked = Asked {
+        collection: collection.to_string(),
+        identity,
+        minted: None,
+        lock: String::new(),
+        mode: options.mode,
+        minted_by: MintedBy::Nobody,
+        title: None,
+    };
+    let looked: Result<(Option<Found>, Vec<String>)> = site
+        .db
+        .read(move |tx| {
+            let found = resolve::find(tx, &asked)?;
+            let taken = resolve::taken(tx, &asked, found.as_ref())?;
+            Ok((found, taken))
+        })
+        .await;
+    let (found, taken) = looked?;
+    for warning in taken {
+        problems.warning("local_id_taken", "bag-info.txt", warning);
+    }
+    let is_there = found.is_some_and(|found| found.state == ObjectState::Active);
+    check_mode(options.mode, is_there, shown.as_deref().unwrap_or("it"))
 }
 
 /// A compressed tar is unpacked beside nothing of anyone's, and removed again.
@@ -226,7 +289,7 @@ async fn check_manifest(
         let mut rows = Vec::new();
         let mut each = None;
         let mut problems = Problems::default();
-        let refuse = |said: SaidIds<'_>| said.check(&its_profile, &of_collection).map(drop);
+        let refuse = |said: SaidIds<'_>| said.identity(&its_profile, &of_collection).map(drop);
         while let Some(row) = reader.next_row().map_err(|e| expanding::broken(&shown, &e))? {
             let profile = reader.header().map(|h| h.profile);
             each.get_or_insert(profile.map_or(Rows::OneObject, manifest::rows_of));
@@ -236,7 +299,8 @@ async fn check_manifest(
             let Some(Rows::Each(kind)) = each else { continue };
             let Some(item) = manifest::item_of(&row, kind, &Common::default()) else { continue };
             let identifier = item.identifier.as_deref();
-            let said = SaidIds { identifier, local_ids: &item.local_ids, of_package: &[] };
+            let (local_ids, name) = (&item.local_ids, &item.name);
+            let said = SaidIds { identifier, local_ids, of_package: &[], name };
             if let Err(error) = refuse(said) {
                 let place = format!("{shown} line {}", row.place.line);
                 problems.error(error.code(), &place, format!("{place}: {error}"));
@@ -247,7 +311,7 @@ async fn check_manifest(
             _ => {
                 let identifier = options.identifier.as_deref();
                 let local_ids = &options.local_ids;
-                refuse(SaidIds { identifier, local_ids, of_package: &[] })?;
+                refuse(SaidIds { identifier, local_ids, of_package: &[], name: &shown })?;
                 Kind::ObjectManifest
             }
         };

@@ -55,6 +55,12 @@ pub struct Waiting {
 pub struct Summary {
     pub identifier: String,
     pub local_ids: Vec<String>,
+    /// The identifiers that `bag-info.txt` gives.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub of_package: Vec<String>,
+    /// The package's name, where the object was found or made by that alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub derived: Option<String>,
     pub files: i64,
     pub bytes: i64,
     pub files_new: i64,

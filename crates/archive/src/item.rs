@@ -161,9 +161,17 @@ pub struct Item {
     /// The line of the manifest that this came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
+    /// Where its depositor put it, if it is read elsewhere; see [`crate::derived::place_of`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 impl Item {
+    /// Where its depositor put it.
+    pub fn place(&self) -> String {
+        self.place.clone().unwrap_or_else(|| crate::derived::place_of(&self.source))
+    }
+
     /// Whether any of it has to be downloaded; `file:` URLs of packages are read where they are.
     pub fn is_downloaded(&self) -> bool {
         match (&self.kind, &self.source) {
@@ -234,6 +242,7 @@ mod tests {
             metadata: Metadata::default(),
             submitter: "ann".into(),
             line: None,
+            place: None,
         };
         assert_eq!(item.lock("maps"), "object/maps/box-17");
         item.local_ids = vec!["B17".into()];

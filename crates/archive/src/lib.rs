@@ -6,6 +6,7 @@ pub mod codes;
 pub mod collection;
 pub mod config;
 pub mod deposit;
+pub mod derived;
 pub mod dry;
 mod error;
 pub mod event;
@@ -14,6 +15,7 @@ pub mod fetch;
 pub mod format;
 mod http;
 pub mod identifier;
+pub mod identity;
 pub mod ingest;
 pub mod item;
 pub mod janitor;
@@ -51,4 +53,5 @@ pub const MIGRATIONS: &[Migration] = &[
     queue::MIGRATIONS[5],
     migration!(9, "0009_discards"),
     queue::MIGRATIONS[6],
+    migration!(16, "0016_places"),
 ];

@@ -209,6 +209,26 @@ pub fn bag_info(report: &bagit::Report, problems: &mut Problems) -> (Metadata, V
     (said, ids.filter(|id| !id.is_empty()).collect())
 }
 
+/// Whether a bag has an identifier of its own in `bag-info.txt`.
+pub fn says_what_it_is(survey: &Survey, members: &dyn Members) -> Result<bool> {
+    let wanted = format!("{}bag-info.txt", survey.root);
+    let mut found = None;
+    let listed = members.list(false, &mut |member| {
+        if survey.is_bag && member.kind == Kind::File && member.path == wanted {
+            found = Some(member.locator);
+        }
+        Ok(())
+    });
+    listed.map_err(reading_failed)?;
+    let Some(locator) = found else { return Ok(false) };
+    let text = read_small(members, &locator)?;
+    let text = String::from_utf8_lossy(&text);
+    Ok(text.lines().any(|line| {
+        let tag = line.split_once(':').filter(|(_, value)| !value.trim().is_empty());
+        tag.is_some_and(|(label, _)| label.trim().eq_ignore_ascii_case("External-Identifier"))
+    }))
+}
+
 /// Files of descriptive metadata that a package may have, the first to be believed.
 const DC_FILES: [&str; 3] = ["mrt-dc.xml", "dc.xml", "dublin_core.xml"];
 const ERC_FILES: [&str; 2] = ["mrt-erc.txt", "erc.txt"];

@@ -1,5 +1,6 @@
 //! `accession deposit PATH|URL…`: something is handed over, and a receipt is given at once.
 
+use super::same_name::{self, Asking};
 use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -28,7 +29,11 @@ use std::time::Duration;
 
 A deposit is a file, a directory, an archive (tar, tar.gz, tar.bz2, tar.zst, zip; a bag or not), or
 a manifest (Checkm or JSON). Local files are read where they are: leave them there until the
-deposit is done. `accession work` does the work.")]
+deposit is done. `accession work` does the work.
+
+Which object it is: --id, else --local-id, else External-Identifier in bag-info.txt, else the
+package's name. A name alone takes no files from an object that came from another place: say
+--mode update --local-id NAME for a new version of it, or --local-id OTHER for another object.")]
 pub struct Args {
     /// What to deposit
     #[arg(required = true, value_name = "PATH|URL")]
@@ -62,10 +67,10 @@ pub struct How {
     /// The digest it must have: ALGORITHM:HEX
     #[arg(long, value_parser = parse_digest, value_name = "ALGORITHM:HEX")]
     digest: Option<Claimed>,
-    /// The object's identifier
+    /// The object's identifier; it decides which object it is
     #[arg(long, value_name = "ARK")]
     id: Option<String>,
-    /// An identifier of your own (may be given several times)
+    /// An identifier of your own; decides where no --id is given (may be given several times)
     #[arg(long = "local-id", value_name = "ID")]
     local_ids: Vec<String>,
     /// What it is, where that cannot be seen: file, directory, container or manifest
@@ -161,6 +166,7 @@ impl How {
             metadata: metadata.checked()?,
             kind: self.kind,
             notify: self.notify.clone(),
+            place: None,
         })
     }
 
@@ -174,7 +180,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     if args.check {
         return super::check_deposit::run(&site, &args.sources, &args.how, global);
     }
-    let receipts = accept(&site, &args.sources, &args.how)?;
+    let asking = Asking { command: "deposit", never: global.json };
+    let receipts = accept(&site, &args.sources, &args.how, asking)?;
     if !args.wait {
         show_receipts(&receipts, global)?;
         return Ok(Exit::Yes);
@@ -196,7 +203,12 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
 }
 
 /// Accepts all that is named, or none of it: what cannot be read is found before.
-pub fn accept(site: &Arc<Site>, sources: &[OsString], how: &How) -> Result<Vec<Receipt>, Failure> {
+pub fn accept(
+    site: &Arc<Site>,
+    sources: &[OsString],
+    how: &How,
+    asking: Asking<'_>,
+) -> Result<Vec<Receipt>, Failure> {
     let options = how.options()?;
     if sources.len() > 1
         && (options.identifier.is_some()
@@ -218,6 +230,8 @@ pub fn accept(site: &Arc<Site>, sources: &[OsString], how: &How) -> Result<Vec<R
                 .map_err(|e| refused(&source, e))?,
             (Source::Url(_), None) => kind::of_url(&source.file_name()),
         };
+        let mut options = options.clone();
+        same_name::settle(site, &how.collection, &source, kind, &mut options, asking)?;
         let payload = match (&source, kind) {
             (Source::Path(_), Deposited::Manifest) => {
                 let path = source.path().unwrap_or_default();
@@ -232,7 +246,7 @@ pub fn accept(site: &Arc<Site>, sources: &[OsString], how: &How) -> Result<Vec<R
             name: named.file_name(),
             source,
             payload,
-            options: options.clone(),
+            options,
         });
     }
     let receipts: archive::Result<Vec<Receipt>> = site.db.write_blocking(move |tx| {

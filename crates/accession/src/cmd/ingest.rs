@@ -1,6 +1,7 @@
 //! `accession ingest PATH…`: deposits, works everything in this process, and says how it ended.
 
 use super::deposit::{self, How};
+use super::same_name::{self, Asking};
 use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -38,10 +39,15 @@ pub struct Args {
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let (site, _) = site::open(global, db::Options::default())?;
-    let receipts = deposit::accept(&site, &args.sources, &args.how)?;
+    let asking = Asking { command: "ingest", never: global.json };
+    let receipts = deposit::accept(&site, &args.sources, &args.how, asking)?;
     let ids: Vec<i64> = receipts.iter().map(|r| r.batch).collect();
-    let batches = site::block_on(work_on(&site, ids, global))??;
-    deposit::show_batches(&site, &batches, global)
+    let batches = site::block_on(work_on(&site, ids.clone(), global))??;
+    let exit = deposit::show_batches(&site, &batches, global)?;
+    if !global.json && !global.quiet {
+        same_name::tell(&site, &ids)?;
+    }
+    Ok(exit)
 }
 
 /// Works until these batches have ended.

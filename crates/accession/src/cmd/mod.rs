@@ -23,6 +23,7 @@ pub mod objects;
 pub mod ocfl;
 pub mod queue;
 pub mod registry;
+pub mod same_name;
 pub mod site;
 pub mod status;
 pub mod store;

@@ -7,6 +7,7 @@ mod changed;
 mod commands;
 mod crash;
 mod ezid;
+mod identity;
 mod invalid;
 mod matrix;
 mod names;

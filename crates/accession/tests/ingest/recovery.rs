@@ -3,7 +3,7 @@
 use crate::support::packages::directory;
 use crate::support::world::World;
 
-fn remove_database(world: &World) {
+pub fn remove_database(world: &World) {
     for name in std::fs::read_dir(world.path("data")).unwrap().flatten() {
         if name.file_name().to_string_lossy().starts_with("accession.db") {
             std::fs::remove_file(name.path()).unwrap();

@@ -100,6 +100,7 @@ impl Expander {
             metadata: options.metadata.clone(),
             submitter: self.submitter.clone(),
             line: None,
+            place: options.place.clone(),
         };
         Ok((1, vec![self.entry(1, &item)?]))
     }
@@ -177,12 +178,19 @@ impl Expander {
                 metadata: options.metadata.clone(),
                 submitter: self.submitter.clone(),
                 line: None,
+                place: Some(self.place()),
             };
             number = 1;
             portion.push(self.entry(1, &item)?);
         }
         write(portion)?;
         Ok(u64::try_from(number).unwrap_or(0))
+    }
+
+    /// Where the manifest was: what is kept of it with the batch is a copy.
+    fn place(&self) -> String {
+        let said = self.deposit.options.place.clone();
+        said.unwrap_or_else(|| crate::derived::place_of(&self.deposit.source))
     }
 
     fn entry(&self, number: i64, item: &Item) -> Result<Entry> {

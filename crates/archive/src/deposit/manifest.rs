@@ -76,5 +76,6 @@ pub fn item_of(row: &Row<'_>, kind: Kind, common: &Common) -> Option<Item> {
         metadata: common.metadata.clone().or(said),
         submitter: common.submitter.clone(),
         line: Some(row.place.line),
+        place: None,
     })
 }

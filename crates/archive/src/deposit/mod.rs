@@ -31,6 +31,9 @@ pub struct Options {
     pub kind: Option<kind::Deposited>,
     /// Addresses that get the report beside the collection's.
     pub notify: Vec<String>,
+    /// Where the depositor put it, if it is read elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// A deposit to be accepted.

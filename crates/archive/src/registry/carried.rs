@@ -50,6 +50,9 @@ pub enum Line {
         batch: Option<i64>,
         submitter: String,
         message: Option<String>,
+        /// Where the package came from; older records do not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<String>,
         metadata: Metadata,
         replaces: bool,
         files_new: i64,
@@ -98,6 +101,7 @@ pub async fn write(run: &Run<'_>, at: Micros, events: &[Event]) -> Result<Carrie
         batch: run.ingest.batch,
         submitter: crate::stage::storing::submitter(run),
         message: Some(format!("Deposit of {}", run.name())),
+        place: Some(run.item.place()),
         metadata: run.ingest.metadata.clone(),
         replaces: update_of(run) == Update::Replace,
         files_new: summary.files_new,

@@ -12,6 +12,8 @@ pub struct NewVersion {
     pub ingest: Ingest,
     pub submitter: String,
     pub message: Option<String>,
+    /// Where the package came from; see [`crate::derived`].
+    pub place: String,
     pub replaces: bool,
     pub fixity_micros: Micros,
 }
@@ -58,7 +60,7 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
         tx.send(&END_ABSENT, &db::params![ingest.job, object, version])?;
     }
     tx.send(&FILES, &db::params![ingest.job, object, version])?;
-    tx.send(&OBJECT, &db::params![object, version, &ingest.metadata.what, &metadata, now])?;
+    tx.send(&OBJECT, &db::params![object, version, &ingest.metadata.what, &metadata, now, &new.place])?;
     tx.send(&COUNT, &db::params![object, version])?;
     copies(tx, new, object, version)?;
     super::events::insert(tx, Some(object), Some(version), Some(ingest.job), &events)?;

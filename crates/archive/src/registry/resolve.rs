@@ -3,16 +3,17 @@
 use crate::codes::ObjectState;
 use crate::error::{Error, Result};
 use crate::identifier::Minter;
+use crate::identity::{Identity, check_mode};
 use crate::item::Mode;
-use crate::stage::resolving::check_mode;
 use db::{FromRow, Row, Statement, Tx, Value, statement};
 
 /// What a deposit and its package say of an object.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub collection: String,
-    pub identifier: Option<String>,
-    pub local_ids: Vec<String>,
+    pub identity: Identity,
+    /// An identifier that a service has given the job, for a new object.
+    pub minted: Option<String>,
     /// The job's lock.
     pub lock: String,
     pub mode: Mode,
@@ -44,7 +45,11 @@ pub struct Found {
     pub state: ObjectState,
     pub head: i64,
     pub metadata: Option<String>,
+    /// Where its current version came from; see [`crate::derived`].
+    pub place: Option<String>,
     pub local_ids: Vec<String>,
+    /// Local ids that were said and are another object's.
+    pub warnings: Vec<String>,
 }
 
 impl FromRow for Found {
@@ -57,7 +62,9 @@ impl FromRow for Found {
             state: row.get(4)?,
             head: row.get(5)?,
             metadata: row.get(6)?,
+            place: row.get(7)?,
             local_ids: Vec::new(),
+            warnings: Vec::new(),
         })
     }
 }
@@ -80,8 +87,7 @@ pub fn resolve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Resolved> {
         const TAKE_OVER: Statement = statement!("sql/take_over_object");
         tx.send(&TAKE_OVER, &db::params![found.object, job])?;
     }
-    add_local_ids(tx, &found, asked)?;
-    found.local_ids = local_ids(tx, found.object)?;
+    add_local_ids(tx, &mut found, asked)?;
     Ok(Resolved::Found(found))
 }
 
@@ -91,34 +97,31 @@ pub fn local_ids(tx: &mut Tx<'_>, object: i64) -> Result<Vec<String>> {
     Ok(rows.into_iter().map(|r| r.0).collect())
 }
 
-fn find(tx: &mut Tx<'_>, asked: &Asked) -> Result<Option<Found>> {
-    const BY_IDENTIFIER: Statement = statement!("sql/object_by_identifier");
-    const BY_LOCAL_ID: Statement = statement!("sql/object_by_local_id");
+/// The object that is meant, if there is one. Changes nothing.
+pub fn find(tx: &mut Tx<'_>, asked: &Asked) -> Result<Option<Found>> {
+    let said = &asked.identity;
     let mut found: Option<(Found, String)> = None;
-    if let Some(identifier) = &asked.identifier {
-        let object: Option<Found> = tx.first(&BY_IDENTIFIER, &db::params![identifier])?;
-        found = object.map(|object| (object, identifier.clone()));
+    if let Some(identifier) = &said.identifier {
+        found = by_identifier(tx, identifier)?.map(|object| (object, identifier.clone()));
     }
-    for local in &asked.local_ids {
-        let object: Option<Found> =
-            tx.first(&BY_LOCAL_ID, &db::params![&asked.collection, local])?;
-        let Some(object) = object else { continue };
-        let contradicts = asked.identifier.as_ref().is_some_and(|i| *i != object.identifier);
+    for local in &said.local_ids {
+        let Some(object) = by_local_id(tx, &asked.collection, local)? else { continue };
+        let contradicts = said.identifier.as_ref().is_some_and(|i| *i != object.identifier);
         let by = match &found {
             Some((other, by)) if other.object != object.object => Some(by.clone()),
-            _ if contradicts => asked.identifier.clone(),
+            _ if contradicts => said.identifier.clone(),
             _ => None,
         };
         if let Some(by) = by {
-            return Err(Error::permanent(
-                "contradictory_identifiers",
-                format!(
-                    "local identifier `{local}` belongs to {}, and the deposit also says `{by}`; correct the one that is wrong",
-                    object.identifier
-                ),
-            ));
+            return Err(contradictory(format!(
+                "local identifier `{local}` belongs to {}, and the deposit also says `{by}`; correct the one that is wrong",
+                object.identifier
+            )));
         }
         found = Some((object, local.clone()));
+    }
+    if let Some(inside) = &said.of_package {
+        check_of_package(tx, inside, &said.local_ids, found.as_ref())?;
     }
     match found {
         Some((object, by)) if object.collection != asked.collection => Err(Error::permanent(
@@ -132,11 +135,53 @@ fn find(tx: &mut Tx<'_>, asked: &Asked) -> Result<Option<Found>> {
     }
 }
 
+fn contradictory(message: String) -> Error {
+    Error::permanent("contradictory_identifiers", message)
+}
+
+/// A package that says which object it is must not be made a version of another.
+fn check_of_package(
+    tx: &mut Tx<'_>,
+    inside: &str,
+    local_ids: &[String],
+    found: Option<&(Found, String)>,
+) -> Result<()> {
+    if let Some((object, by)) = found {
+        return match object.identifier == inside {
+            true => Ok(()),
+            false => Err(contradictory(format!(
+                "local identifier `{by}` belongs to {}, and the package says in bag-info.txt that it is {inside}; correct the one that is wrong",
+                object.identifier
+            ))),
+        };
+    }
+    match by_identifier(tx, inside)? {
+        None => Ok(()),
+        Some(_) => Err(contradictory(format!(
+            "no object has the local identifier `{}`, and the package says in bag-info.txt that it is {inside}, which is there; deposit it with --id {inside} if it is a version of that, and correct External-Identifier if it is another object",
+            local_ids.first().map_or("", String::as_str)
+        ))),
+    }
+}
+
+fn by_identifier(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<Found>> {
+    const BY_IDENTIFIER: Statement = statement!("sql/object_by_identifier");
+    Ok(tx.first(&BY_IDENTIFIER, &db::params![identifier])?)
+}
+
+/// The object of a collection that has a local identifier.
+pub fn by_local_id(tx: &mut Tx<'_>, collection: &str, local: &str) -> Result<Option<Found>> {
+    const BY_LOCAL_ID: Statement = statement!("sql/object_by_local_id");
+    Ok(tx.first(&BY_LOCAL_ID, &db::params![collection, local])?)
+}
+
 /// Reserves a new object; `None` if its identifier has to come from a service.
 fn reserve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Option<Found>> {
-    let shown = asked.identifier.as_ref().or(asked.local_ids.first());
+    let said = &asked.identity;
+    let shown = said.identifier.as_ref().or(said.local_ids.first());
     check_mode(asked.mode, false, shown.map_or("it", String::as_str))?;
-    match (&asked.identifier, &asked.minted_by) {
+    let identifier = said.identifier.as_ref().or(said.of_package.as_ref());
+    match (identifier.or(asked.minted.as_ref()), &asked.minted_by) {
         (Some(identifier), _) => match insert(tx, job, asked, identifier)? {
             Some(found) => Ok(Some(found)),
             None => Err(Error::transient(
@@ -188,16 +233,49 @@ fn insert(tx: &mut Tx<'_>, job: i64, asked: &Asked, identifier: &str) -> Result<
         state: ObjectState::Reserved,
         head: 0,
         metadata: None,
+        place: None,
         local_ids: Vec::new(),
+        warnings: Vec::new(),
     }))
 }
 
-fn add_local_ids(tx: &mut Tx<'_>, found: &Found, asked: &Asked) -> Result<()> {
+/// Records the local ids. Those that decide are the object's own by now, or another deposit was
+/// quicker; those beside them may be another object's, which is worth a warning.
+fn add_local_ids(tx: &mut Tx<'_>, found: &mut Found, asked: &Asked) -> Result<()> {
     const ADD: Statement = statement!("sql/add_local_id");
-    for local in &asked.local_ids {
+    let said = &asked.identity;
+    for local in said.local_ids.iter().chain(&said.beside) {
         tx.send(&ADD, &db::params![&found.collection, local, found.object])?;
     }
+    found.local_ids = local_ids(tx, found.object)?;
+    if let Some(local) = said.local_ids.iter().find(|local| !found.local_ids.contains(local)) {
+        return Err(Error::transient(
+            "reserved_meanwhile",
+            format!("another deposit has just taken the local identifier `{local}`; this one comes after it"),
+        ));
+    }
+    found.warnings = taken(tx, asked, Some(found))?;
     Ok(())
+}
+
+/// Warnings of identifiers in `bag-info.txt` that belong to another object than the one that is
+/// meant.
+pub fn taken(tx: &mut Tx<'_>, asked: &Asked, found: Option<&Found>) -> Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    for local in &asked.identity.beside {
+        if found.is_some_and(|found| found.local_ids.contains(local)) {
+            continue;
+        }
+        let Some(other) = by_local_id(tx, &asked.collection, local)? else { continue };
+        if found.is_some_and(|found| found.object == other.object) {
+            continue;
+        }
+        warnings.push(format!(
+            "External-Identifier `{local}` of bag-info.txt is a local identifier of {} already, so it is not recorded for this object: what ranks higher decides which object it is. If the package is a version of {}, deposit it with that identifier",
+            other.identifier, other.identifier
+        ));
+    }
+    Ok(warnings)
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,1 +1,1 @@
-select id, identifier, collection, lock, state, head, metadata from objects where identifier = $1
+select id, identifier, collection, lock, state, head, metadata, place from objects where identifier = $1

@@ -42,6 +42,7 @@ pub async fn run(run: Run<'_>) -> Result<Outcome> {
     let new = NewVersion {
         submitter: submitter(&run),
         message: Some(format!("Deposit of {}", run.name())),
+        place: run.item.place(),
         replaces: update_of(&run) == Update::Replace,
         fixity_micros: i64::from(run.profile.fixity_days) * 86_400 * 1_000_000,
         ingest: run.ingest.clone(),

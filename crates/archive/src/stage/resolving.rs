@@ -6,33 +6,40 @@ use super::recording::into_queue;
 use super::verifying::fixity_detail;
 use super::{Run, failpoint};
 use crate::codes::ObjectState;
-use crate::error::{Error, Result};
+use crate::derived::{self, Meeting};
+use crate::error::Result;
 use crate::event::{self, Event};
-use crate::identifier;
+use crate::identity::SaidIds;
 use crate::ingest::{self, Ingest};
 use crate::item::{Mode, Update, stem};
 use crate::premis::EventType;
-use crate::profile::{Identifiers, LocalIds, Profile, UpdateMode};
+use crate::profile::{Identifiers, Profile, UpdateMode};
 use crate::registry;
-use crate::registry::resolve::{self, Asked, Counts, Resolved};
+use crate::registry::resolve::{self, Asked, Counts, Found, Resolved};
 use db::{Micros, Statement, Tx, statement};
 use queue::Outcome;
+use std::sync::Arc;
 
 pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let mut asked = asked(&run)?;
     let job = run.id();
     let replaces = update_of(&run) == Update::Replace;
+    let derived = asked.identity.derived.then(|| Arc::new(Derived::of(&run)));
     let known = run.ingest.clone();
     run.site.db.read(move |tx| ingest::check_complete(tx, &known)).await?;
     let (resolved, counts) = loop {
-        let question = asked.clone();
-        let answer = run.site.db.write(move |tx| answer(tx, job, &question, replaces)).await?;
+        let (question, derived) = (asked.clone(), derived.clone());
+        let answer = run
+            .site
+            .db
+            .write(move |tx| answer(tx, job, &question, replaces, derived.as_deref()))
+            .await?;
         match answer {
             (Resolved::Elsewhere(lock), _) => return Ok(Outcome::Relock(lock)),
             (Resolved::NeedsIdentifier, _) => {
                 let minted = run.site.mint_outside(run.id(), &run.ingest.metadata).await?;
                 failpoint("resolving.minted");
-                asked.identifier = Some(minted);
+                asked.minted = Some(minted);
             }
             (Resolved::Found(found), counts) => break (found, counts),
         }
@@ -49,6 +56,14 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let summary = &mut run.ingest.summary;
     summary.identifier = resolved.identifier.clone();
     summary.local_ids = resolved.local_ids.clone();
+    summary.derived = asked.identity.derived.then(|| asked.identity.local_ids.concat());
+    // A run that begins again has warned of them already.
+    for warning in &resolved.warnings {
+        let warning = format!("[local_id_taken] {warning}");
+        if !summary.warnings.contains(&warning) {
+            summary.warnings.push(warning);
+        }
+    }
     summary.files = counts.files;
     summary.bytes = counts.bytes;
     summary.files_new = counts.files_new;
@@ -119,13 +134,52 @@ fn record_checks(
 }
 
 /// Which object it is, and if that is known, what of it is new.
-fn answer(tx: &mut Tx<'_>, job: i64, asked: &Asked, replaces: bool) -> Result<(Resolved, Counts)> {
+fn answer(
+    tx: &mut Tx<'_>,
+    job: i64,
+    asked: &Asked,
+    replaces: bool,
+    derived: Option<&Derived>,
+) -> Result<(Resolved, Counts)> {
     let resolved = resolve::resolve(tx, job, asked)?;
     let counts = match &resolved {
         Resolved::Found(found) => resolve::classify(tx, job, found.object, replaces)?,
         _ => Counts::default(),
     };
+    if let (Resolved::Found(found), Some(derived)) = (&resolved, derived) {
+        derived.check(found, &counts)?;
+    }
     Ok((resolved, counts))
+}
+
+/// What has to be known of a deposit that is recognised by its name only.
+struct Derived {
+    name: String,
+    place: String,
+    mode: Mode,
+    profile: Profile,
+    is_row: bool,
+}
+
+impl Derived {
+    fn of(run: &Run<'_>) -> Derived {
+        Derived {
+            name: stem(&run.item.name).to_string(),
+            place: run.item.place(),
+            mode: run.item.mode,
+            profile: run.profile.clone(),
+            is_row: run.item.line.is_some(),
+        }
+    }
+
+    fn check(&self, found: &Found, counts: &Counts) -> Result<()> {
+        if found.state != ObjectState::Active {
+            return Ok(());
+        }
+        let leaving = counts.files_changed + counts.files_absent;
+        let meeting = Meeting::of(found, &self.name, &self.place, leaving);
+        derived::check(&meeting, self.mode, &self.profile, self.is_row)
+    }
 }
 
 /// The deposit's choice, else the collection's.
@@ -139,21 +193,21 @@ pub fn update_of(run: &Run<'_>) -> Update {
 /// What the deposit and the package say of which object this is.
 fn asked(run: &Run<'_>) -> Result<Asked> {
     let collection = run.ingest.collection.clone();
+    let summary = &run.ingest.summary;
+    let of_package = match summary.identifier.is_empty() && summary.of_package.is_empty() {
+        // Validated by an earlier version of this program, which kept them there.
+        true => &summary.local_ids,
+        false => &summary.of_package,
+    };
     let said = SaidIds {
         identifier: run.item.identifier.as_deref(),
         local_ids: &run.item.local_ids,
-        of_package: &run.ingest.summary.local_ids,
+        of_package,
+        name: &run.item.name,
     };
-    let (identifier, mut local_ids) = said.check(&run.profile, &collection)?;
-    if local_ids.is_empty() && identifier.is_none() {
-        // The package's name is what a later deposit of it can be recognised by.
-        local_ids.push(stem(&run.item.name).to_string());
-    }
-    local_ids.sort();
-    local_ids.dedup();
     Ok(Asked {
-        identifier,
-        local_ids,
+        identity: said.identity(&run.profile, &collection)?,
+        minted: None,
         lock: run.job.lease.lock.clone(),
         mode: run.item.mode,
         minted_by: match run.profile.identifiers {
@@ -164,79 +218,4 @@ fn asked(run: &Run<'_>) -> Result<Asked> {
         title: run.ingest.metadata.what.clone(),
         collection,
     })
-}
-
-/// What is said of which object a package is: by the deposit, and by the package itself.
-pub struct SaidIds<'a> {
-    pub identifier: Option<&'a str>,
-    pub local_ids: &'a [String],
-    /// The identifiers in `bag-info.txt`, of which one may be an ARK.
-    pub of_package: &'a [String],
-}
-
-impl SaidIds<'_> {
-    /// The object's identifier, if it is said, and its local identifiers; an error if they are not
-    /// valid, contradict each other, or are not what the collection takes.
-    pub fn check(
-        &self,
-        profile: &Profile,
-        collection: &str,
-    ) -> Result<(Option<String>, Vec<String>)> {
-        let given = self.identifier.map(identifier::normalise).transpose()?;
-        let (arks, others): (Vec<&String>, Vec<&String>) =
-            self.of_package.iter().partition(|id| identifier::is_ark(id));
-        let inside = arks.first().map(|ark| identifier::normalise(ark)).transpose()?;
-        if let (Some(given), Some(inside)) = (&given, &inside)
-            && given != inside
-        {
-            return Err(Error::permanent(
-                "contradictory_identifiers",
-                format!(
-                    "the deposit says it is {given}, and the package says it is {inside}; correct the one that is wrong"
-                ),
-            ));
-        }
-        let mut local_ids = self.local_ids.to_vec();
-        local_ids.extend(others.into_iter().cloned());
-        check_policy(profile, collection, &local_ids)?;
-        Ok((given.or(inside), local_ids))
-    }
-}
-
-fn check_policy(profile: &Profile, collection: &str, local_ids: &[String]) -> Result<()> {
-    match profile.local_ids {
-        LocalIds::Required if local_ids.is_empty() => Err(Error::permanent(
-            "local_id_required",
-            format!(
-                "collection `{collection}` wants a local identifier for every object; give one with --local-id, in the manifest, or as External-Identifier in bag-info.txt"
-            ),
-        )),
-        LocalIds::Forbidden if !local_ids.is_empty() => Err(Error::permanent(
-            "local_id_forbidden",
-            format!(
-                "collection `{collection}` takes no local identifiers, and `{}` was given; leave it out",
-                local_ids[0]
-            ),
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses what contradicts the deposit's mode.
-pub fn check_mode(mode: Mode, exists: bool, name: &str) -> Result<()> {
-    match (mode, exists) {
-        (Mode::New, true) => Err(Error::permanent(
-            "object_exists",
-            format!(
-                "the deposit says that {name} is new, and it is there already; deposit it with --mode update or either"
-            ),
-        )),
-        (Mode::Update, false) => Err(Error::permanent(
-            "object_missing",
-            format!(
-                "the deposit says that {name} is there already, and it is not; deposit it with --mode new or either, or correct its identifier"
-            ),
-        )),
-        _ => Ok(()),
-    }
 }

@@ -379,7 +379,7 @@ async fn finish(
     run.ingest.metadata = run.item.metadata.clone().or(std::mem::take(&mut checked.metadata));
     let summary = &mut run.ingest.summary;
     summary.is_bag = checked.survey.is_bag;
-    summary.local_ids = checked.local_ids.clone();
+    summary.of_package = checked.local_ids.clone();
     summary.warnings = checked.problems.warnings_told();
     // What the object needs, and what its manifests are made with.
     let mut algorithms: Vec<&str> = checked.survey.algorithms.iter().map(|a| a.name()).collect();

@@ -129,9 +129,15 @@ impl Poller {
             source: Source::from_path(path)?,
             name: package.name.rsplit('/').next().unwrap_or(&package.name).to_string(),
             payload: kept,
-            options: Options::default(),
+            options: Options { place: place_of_key(watch, package), ..Options::default() },
         })
     }
+}
+
+/// Where a package of a bucket is; those of folders are read where they are.
+fn place_of_key(watch: &WatchSection, package: &Ready) -> Option<String> {
+    let bucket = watch.path.split('?').next().unwrap_or_default().trim_end_matches('/');
+    watch.path.starts_with("s3://").then(|| format!("{bucket}/{}", package.name))
 }
 
 /// A path of the archive's own or of its configuration, without links.

@@ -5,6 +5,7 @@ mod samples;
 mod web;
 
 use super::deposit::{self, How};
+use super::same_name::Asking;
 use super::{ingest, site};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -117,6 +118,9 @@ fn story(
     Ok(steps)
 }
 
+/// A demonstration goes on by itself.
+const ASKING: Asking<'static> = Asking { command: "ingest", never: true };
+
 impl Show {
     /// Deposits, works until it is over, and says what became of it.
     fn step(
@@ -134,7 +138,7 @@ impl Show {
             .chain(options.iter().map(|o| quoted(o)))
             .collect();
         self.say(&format!("$ accession ingest {}", shown.join(" ")))?;
-        let receipts = deposit::accept(&self.site, sources, &typed.how)?;
+        let receipts = deposit::accept(&self.site, sources, &typed.how, ASKING)?;
         let ids = receipts.iter().map(|r| r.batch).collect();
         let batches = site::block_on(ingest::work_on(&self.site, ids, &self.global))??;
         let batch = &batches[0];

@@ -41,11 +41,11 @@ pub(super) fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
     let id = tx.next_ids("object_ids", 1)?[0];
     // Its name was probably minted; so the next to be minted is a new one, or nearly.
     tx.next_ids("ark_numbers", 1)?;
-    let (metadata, title, job) = match &last.version {
-        Line::Version { metadata, job, .. } => {
-            (serde_json::json!(metadata).to_string(), metadata.what.clone(), *job)
+    let (metadata, title, job, place) = match &last.version {
+        Line::Version { metadata, job, place, .. } => {
+            (serde_json::json!(metadata).to_string(), metadata.what.clone(), *job, place.clone())
         }
-        _ => (String::from("{}"), None, 0),
+        _ => (String::from("{}"), None, 0, None),
     };
     let head = i64::try_from(facts.versions.len()).unwrap_or(0);
     tx.send(
@@ -61,7 +61,8 @@ pub(super) fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
             &title,
             &metadata,
             first.at(),
-            last.at()
+            last.at(),
+            &place
         ],
     )?;
     for local in local_ids {

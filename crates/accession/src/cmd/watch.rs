@@ -1,0 +1,132 @@
+//! `accession watch status`: what drop folders and receiving buckets see and wait for.
+
+use super::site;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use archive::site::Site;
+use archive::watch::status::{self, PlaceStatus};
+use clap::Subcommand;
+use queue::view::show_time;
+use std::sync::Arc;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  accession watch status
+  accession watch status --json
+
+Places are named by `[[watch]]` sections of the configuration; `accession work` looks at them and
+takes what is ready.")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show what each watched place sees, what it waits for, and what it passes over and why
+    #[command(after_help = "Examples:
+  accession watch status
+  accession watch status --limit 500
+  accession watch status --json
+
+Looks at each place once, takes nothing and changes nothing. Ends with 1 if a place cannot be read.")]
+    Status(Status),
+}
+
+#[derive(clap::Args)]
+struct Status {
+    /// At most so many packages and names of each place
+    #[arg(long, default_value_t = 50)]
+    limit: usize,
+}
+
+pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
+    let Command::Status(args) = args.command;
+    let (site, _) = site::open_small(global)?;
+    let places = site::block_on(look(&site, args.limit))??;
+    let good = places.iter().all(|place| place.error.is_none());
+    if global.json {
+        output::json(&serde_json::json!({"places": places}))?;
+    } else if places.is_empty() {
+        output::line("nothing is watched; add a [[watch]] section to the configuration")?;
+    } else {
+        for (nth, place) in places.iter().enumerate() {
+            if nth > 0 {
+                output::line("")?;
+            }
+            show(place)?;
+        }
+    }
+    Ok(if good { Exit::Yes } else { Exit::No })
+}
+
+async fn look(site: &Arc<Site>, limit: usize) -> archive::Result<Vec<PlaceStatus>> {
+    let mut places = Vec::new();
+    for watch in &site.settings.watches {
+        places.push(status::of_place(&site.db, watch, limit).await?);
+    }
+    Ok(places)
+}
+
+fn show(place: &PlaceStatus) -> Result<(), Failure> {
+    let to = match (&place.collection, place.prefix_is_collection) {
+        (Some(name), false) => format!("to collection {name}"),
+        (Some(name), true) => format!("to the collection each path names, else {name}"),
+        (None, _) => "to the collection each path names".to_string(),
+    };
+    let heading = format!("{}: {to}, after {} s without a change", place.path, place.still_seconds);
+    output::line(&output::printable(&heading))?;
+    if let Some(error) = &place.error {
+        return Ok(output::line(&format!(
+            "  it cannot be read: {} [{}]",
+            output::printable(&error.message),
+            error.code
+        ))?);
+    }
+    let counts: Vec<String> =
+        place.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let total: usize = place.states.values().sum();
+    output::line(&match total {
+        0 => "  no packages".to_string(),
+        _ => format!("  {}: {}", output::count(total, "package"), counts.join(", ")),
+    })?;
+    if !place.packages.is_empty() {
+        let rows = place.packages.iter().map(|package| {
+            vec![
+                format!("  {}", package.name),
+                output::size(package.bytes),
+                package.state.name().to_string(),
+                package.since.map(show_time).unwrap_or_default(),
+                package.why.clone(),
+            ]
+        });
+        output::table(&["  package", "size", "state", "unchanged since", "why"], rows)?;
+        more(total, place.packages.len())?;
+    }
+    if place.skipped_total > 0 {
+        output::line(&format!("  passed over: {}", output::count(place.skipped_total, "name")))?;
+        for stray in &place.skipped {
+            output::line(&output::printable(&format!("    {}: {}", stray.name, stray.why)))?;
+        }
+        more(place.skipped_total, place.skipped.len())?;
+    }
+    if !place.deposits.is_empty() {
+        output::line("  last deposits:")?;
+        for deposit in &place.deposits {
+            let at = deposit.at.map(show_time).unwrap_or_default();
+            output::line(&output::printable(&format!(
+                "    {at} batch {}: {}, {}",
+                deposit.batch, deposit.name, deposit.state
+            )))?;
+        }
+    }
+    Ok(())
+}
+
+fn more(total: usize, shown: usize) -> Result<(), Failure> {
+    if total > shown {
+        output::line(&format!("    … and {} more; --limit {total} shows them", total - shown))?;
+    }
+    Ok(())
+}

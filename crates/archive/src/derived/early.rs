@@ -1,0 +1,138 @@
+//! A look before a deposit is accepted: would it take files from an object that only its name leads
+//! to? Names and sizes are compared here, so what differs in content only shows later, in
+//! *resolving*, which compares digests.
+
+use super::{Meeting, is_same_place, place_of};
+use crate::codes::ObjectState;
+use crate::deposit::Options;
+use crate::deposit::kind::Deposited;
+use crate::error::Result;
+use crate::item::{Kind, Mode, Source, Update, stem};
+use crate::package::bounds::Bounds;
+use crate::package::survey::Survey;
+use crate::package::{Form, Owner, Package, reading_failed};
+use crate::problem::Problems;
+use crate::profile::{Profile, UpdateMode};
+use crate::registry::resolve::{self, Found};
+use crate::registry::view::{self, FileView};
+use crate::site::Site;
+use crate::stage::validating::{blocking, package_at};
+use crate::validate;
+use bagit::Serialization;
+use bagit::source::Kind as MemberKind;
+use db::Db;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The object that a package would change though only its name says so; `None` if there is none,
+/// and where it cannot be seen before the package is read.
+pub async fn look(
+    site: &Arc<Site>,
+    collection: &str,
+    source: &Source,
+    kind: Deposited,
+    options: &Options,
+) -> Result<Option<Meeting>> {
+    let kind = match kind {
+        Deposited::Directory => Kind::Directory,
+        Deposited::Container => Kind::Container,
+        Deposited::File => Kind::File,
+        Deposited::Manifest => return Ok(None),
+    };
+    let (name, place) = (source.file_name(), place_of(source));
+    let Some(found) = candidate(&site.db, collection, &name, &place, options).await? else {
+        return Ok(None);
+    };
+    let Some(path) = source.path() else { return Ok(None) };
+    let profile = site.profile(collection).await?;
+    let bounds = Bounds::of(&site.settings, &profile);
+    let named = name.clone();
+    let sizes = blocking(move || {
+        // What is wrong with a package is found, and said, when it is validated.
+        let package = package_at(Owner::Depositor, &path, kind, &named);
+        Ok(package.and_then(|package| sizes(&package, bounds)).ok().flatten())
+    });
+    let Some(sizes) = sizes.await? else { return Ok(None) };
+    let same = |file: &FileView| sizes.get(&file.path).map(|size| *size == Some(file.size));
+    let replaces = replaces(options, &profile);
+    let leaving = count_leaving(&site.db, &found, replaces, same).await?;
+    let meeting = Meeting::of(&found, stem(&name), &place, leaving);
+    Ok((!meeting.is_safe(options.mode)).then_some(meeting))
+}
+
+/// Whether files that a deposit does not have leave the new version.
+pub fn replaces(options: &Options, profile: &Profile) -> bool {
+    match (options.update, profile.update_mode) {
+        (Some(update), _) => update == Update::Replace,
+        (None, mode) => mode == UpdateMode::Replace,
+    }
+}
+
+/// An object that a package may be taken for because of its name, though it is from elsewhere.
+pub async fn candidate(
+    db: &Db,
+    collection: &str,
+    name: &str,
+    place: &str,
+    options: &Options,
+) -> Result<Option<Found>> {
+    let said = options.identifier.is_some() || !options.local_ids.is_empty();
+    if said || options.mode != Mode::Either {
+        return Ok(None);
+    }
+    let (collection, local) = (collection.to_string(), stem(name).to_string());
+    let found = db.read(move |tx| resolve::by_local_id(tx, &collection, &local)).await?;
+    Ok(found.filter(|found| {
+        let same = found.place.as_deref().is_some_and(|from| is_same_place(from, place));
+        found.state == ObjectState::Active && !same
+    }))
+}
+
+/// How many files of an object's current version a package would change, and if it replaces them
+/// all, remove. `same` says of a file whether the package has the same; `None` if it has none.
+pub async fn count_leaving(
+    db: &Db,
+    found: &Found,
+    replaces: bool,
+    same: impl Fn(&FileView) -> Option<bool>,
+) -> Result<i64> {
+    let (mut after, mut leaving) = (String::new(), 0);
+    loop {
+        let (object, head, from) = (found.object, found.head, after.clone());
+        let page = db.read(move |tx| view::files(tx, object, head, &from, 1000)).await?;
+        let Some(last) = page.last() else { return Ok(leaving) };
+        after = last.path.clone();
+        let leaves = page.iter().filter(|file| !same(file).unwrap_or(!replaces)).count();
+        leaving += i64::try_from(leaves).unwrap_or(i64::MAX);
+    }
+}
+
+/// The sizes of the files that the object would have; `None` where only reading the package tells,
+/// and for a bag that says which object it is.
+fn sizes(package: &Package, bounds: Bounds) -> Result<Option<HashMap<String, Option<i64>>>> {
+    let compressed = match package.form {
+        Form::Tar => package.sniff()? != Some(Serialization::Tar),
+        _ => false,
+    };
+    if compressed {
+        return Ok(None);
+    }
+    let members = package.open()?;
+    let stored = package.stored_bytes()?;
+    let mut problems = Problems::default();
+    let survey = Survey::take(package, &*members, bounds, stored, &mut problems)?;
+    if problems.has_errors() || validate::says_what_it_is(&survey, &*members)? {
+        return Ok(None);
+    }
+    let mut sizes = HashMap::new();
+    let listed = members.list(true, &mut |member| {
+        if member.kind == MemberKind::File
+            && let Some(path) = survey.path_of(&member)
+        {
+            sizes.insert(path, member.size.and_then(|size| i64::try_from(size).ok()));
+        }
+        Ok(())
+    });
+    listed.map_err(reading_failed)?;
+    Ok(Some(sizes))
+}

@@ -1,0 +1,1 @@
+update objects set watched = null where id = $1
