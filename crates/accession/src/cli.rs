@@ -56,6 +56,8 @@ pub enum Command {
     Deposit(cmd::deposit::Args),
     /// Work on what was deposited, until stopped
     Work(cmd::work::Args),
+    /// Drop folders and receiving buckets: what they see and wait for
+    Watch(cmd::watch::Args),
     /// The whole system at a glance
     Status(cmd::status::Args),
     /// What is kept: objects, their versions, files and events
@@ -108,6 +110,7 @@ impl Command {
             Command::Ingest(args) => cmd::ingest::run(args, global),
             Command::Deposit(args) => cmd::deposit::run(args, global),
             Command::Work(args) => cmd::work::run(args, global),
+            Command::Watch(args) => cmd::watch::run(args, global),
             Command::Status(args) => cmd::status::run(args, global),
             Command::Objects(args) => cmd::objects::run(args, global),
             Command::Batches(args) => cmd::batches::run(args, global),

@@ -1,12 +1,12 @@
 //! A deposit looked at and not deposited: everything that would be wrong with it.
 
+use crate::codes::ObjectState;
 use crate::deposit::kind::{self, Deposited};
 use crate::deposit::manifest::{self, Common, Rows};
 use crate::deposit::{Options, expanding};
 use crate::derived::{self, Meeting, early};
 use crate::error::{Error, Result};
 use crate::identity::{Identity, SaidIds, check_mode};
-use crate::codes::ObjectState;
 use crate::item::{Kind, Source, stem};
 use crate::package::bounds::Bounds;
 use crate::package::pass::{How, Progress};
@@ -139,7 +139,11 @@ async fn check_package(
     };
     let (named, claimed) = (name.clone(), options.claimed.clone());
     let bag_profile = validate::bag_profile(profile)?;
-    let candidate = early::candidate(&site.db, collection, &name, &place, options).await?;
+    let (of, its, at, said) =
+        (collection.to_string(), name.clone(), place.clone(), options.clone());
+    let candidate: Result<Option<Found>> =
+        site.db.read(move |tx| early::candidate(tx, &of, &its, &at, &said)).await;
+    let candidate = candidate?;
     let compares = candidate.is_some();
     let checked = blocking(move || {
         let original = package_at(Owner::Depositor, &path, kind, &named)?;

@@ -164,6 +164,9 @@ pub struct Item {
     /// Where its depositor put it, if it is read elsewhere; see [`crate::derived::place_of`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// How it looked when it was taken from a drop folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
 }
 
 impl Item {
@@ -243,6 +246,7 @@ mod tests {
             submitter: "ann".into(),
             line: None,
             place: None,
+            fingerprint: None,
         };
         assert_eq!(item.lock("maps"), "object/maps/box-17");
         item.local_ids = vec!["B17".into()];

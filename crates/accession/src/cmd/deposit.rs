@@ -167,6 +167,7 @@ impl How {
             kind: self.kind,
             notify: self.notify.clone(),
             place: None,
+            fingerprint: None,
         })
     }
 

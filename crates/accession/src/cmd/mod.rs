@@ -27,4 +27,5 @@ pub mod same_name;
 pub mod site;
 pub mod status;
 pub mod store;
+pub mod watch;
 pub mod work;

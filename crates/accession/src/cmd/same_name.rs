@@ -8,6 +8,7 @@ use archive::deposit::Options;
 use archive::deposit::kind::Deposited;
 use archive::derived::{self, Meeting, early};
 use archive::item::{Mode, Source};
+use archive::registry::resolve::Found;
 use archive::site::Site;
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
@@ -30,7 +31,12 @@ pub fn settle(
     options: &mut Options,
     asking: Asking<'_>,
 ) -> Result<(), Failure> {
-    let looked = site::block_on(early::look(site, collection, source, kind, options))?;
+    let (of, name, place) = (collection.to_string(), source.file_name(), derived::place_of(source));
+    let said = options.clone();
+    let found: archive::Result<Option<Found>> =
+        site.db.read_blocking(move |tx| early::candidate(tx, &of, &name, &place, &said));
+    let Some(found) = found? else { return Ok(()) };
+    let looked = site::block_on(early::look(site, &found, source, kind, options))?;
     let Some(meeting) = looked? else { return Ok(()) };
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if asking.never || !terminal {

@@ -201,7 +201,10 @@ fn a_deposit_whose_digest_is_wrong_cannot_be_requeued() {
         let wrong = "md5:d41d8cd98f00b204e9800998ecf8427e";
         let report = world.ingest(&world.path("a.txt"), &["--digest", wrong]);
         let failure = only(&report, "failures");
-        assert_eq!((&failure["code"], &failure["class"]), (&"digest_mismatch".into(), &"deposit again".into()));
+        assert_eq!(
+            (&failure["code"], &failure["class"]),
+            (&"digest_mismatch".into(), &"deposit again".into())
+        );
         let job = failure["job"].to_string();
         let refused = world.run(&["jobs", "requeue", &job]);
         assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);

@@ -231,3 +231,53 @@ fn replaced_while_it_is_fetched(world: &World) {
 fn what_is_replaced_while_it_is_fetched_is_fetched_again() {
     World::both(replaced_while_it_is_fetched);
 }
+
+/// Packages that still look as they did when the stores took them are not read again by a database
+/// that was made from the stores; what looks different ends as unchanged if it is not.
+#[test]
+fn a_new_database_beside_an_old_folder_knows_what_the_stores_hold() {
+    let world = World::local(1);
+    let folder = world.path("in");
+    std::fs::create_dir_all(folder.join("box")).unwrap();
+    std::fs::create_dir_all(folder.join("empty")).unwrap();
+    world.configure(&format!(
+        "[[watch]]\npath = \"{}\"\ncollection = \"default\"\nstill_seconds = 1\npoll_seconds = 1\n",
+        folder.display()
+    ));
+    std::fs::write(folder.join("letter.txt"), "Dear Ann").unwrap();
+    std::fs::write(folder.join("box/1.tif"), "scanned").unwrap();
+    let status = || world.json(&["watch", "status"])[0]["places"][0].clone();
+    let work_until_done = |count: u64| {
+        let mut worker = world.worker();
+        world.until_some("all is done", || (status()["states"]["done"] == count).then_some(()));
+        worker.kill();
+    };
+    work_until_done(2);
+    assert_eq!(status()["deposits"].as_array().unwrap().len(), 2);
+    crate::recovery::remove_database(&world);
+    world.done(&["registry", "rebuild", "--from", "s1"]);
+
+    let touched = std::fs::File::options().write(true).open(folder.join("box/1.tif")).unwrap();
+    touched.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1_700_000_000)).unwrap();
+    std::fs::write(folder.join("new.txt"), "something new").unwrap();
+    work_until_done(3);
+    let after = status();
+    let mut taken: Vec<&str> =
+        after["deposits"].as_array().unwrap().iter().map(|d| d["name"].as_str().unwrap()).collect();
+    taken.sort_unstable();
+    assert_eq!(taken, ["box", "new.txt"], "the letter was not read again: {after:#}");
+    assert_eq!((world.versions("box"), world.versions("letter.txt")), (1, 1));
+    let said = world.done(&["watch", "status"]);
+    assert!(said.contains("the stores had it"), "{said}");
+    assert!(said.contains("there is no file in it"), "{said}");
+
+    // What is deleted and comes back is a new ingest, in the new database too.
+    let content = std::fs::read(folder.join("letter.txt")).unwrap();
+    std::fs::remove_file(folder.join("letter.txt")).unwrap();
+    work_until_done(2);
+    std::fs::write(folder.join("letter.txt"), content).unwrap();
+    work_until_done(3);
+    assert_eq!(status()["deposits"].as_array().unwrap().len(), 3);
+    // Jobs of a new database have numbers that versions of the old one have too.
+    world.done(&["check", "--content"]);
+}

@@ -101,6 +101,7 @@ impl Expander {
             submitter: self.submitter.clone(),
             line: None,
             place: options.place.clone(),
+            fingerprint: options.fingerprint.clone(),
         };
         Ok((1, vec![self.entry(1, &item)?]))
     }
@@ -179,6 +180,7 @@ impl Expander {
                 submitter: self.submitter.clone(),
                 line: None,
                 place: Some(self.place()),
+                fingerprint: None,
             };
             number = 1;
             portion.push(self.entry(1, &item)?);

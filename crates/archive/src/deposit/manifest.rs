@@ -77,5 +77,6 @@ pub fn item_of(row: &Row<'_>, kind: Kind, common: &Common) -> Option<Item> {
         submitter: common.submitter.clone(),
         line: Some(row.place.line),
         place: None,
+        fingerprint: None,
     })
 }

@@ -34,6 +34,9 @@ pub struct Options {
     /// Where the depositor put it, if it is read elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// How it looked when it was taken from a drop folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
 }
 
 /// A deposit to be accepted.

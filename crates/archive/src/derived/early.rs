@@ -20,15 +20,15 @@ use crate::stage::validating::{blocking, package_at};
 use crate::validate;
 use bagit::Serialization;
 use bagit::source::Kind as MemberKind;
-use db::Db;
+use db::{Db, Tx};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The object that a package would change though only its name says so; `None` if there is none,
-/// and where it cannot be seen before the package is read.
+/// What `found`, which [`candidate`] has found, and a package would do to each other; `None` if the
+/// package takes nothing from it, and where that cannot be seen before it is read.
 pub async fn look(
     site: &Arc<Site>,
-    collection: &str,
+    found: &Found,
     source: &Source,
     kind: Deposited,
     options: &Options,
@@ -40,11 +40,8 @@ pub async fn look(
         Deposited::Manifest => return Ok(None),
     };
     let (name, place) = (source.file_name(), place_of(source));
-    let Some(found) = candidate(&site.db, collection, &name, &place, options).await? else {
-        return Ok(None);
-    };
     let Some(path) = source.path() else { return Ok(None) };
-    let profile = site.profile(collection).await?;
+    let profile = site.profile(&found.collection).await?;
     let bounds = Bounds::of(&site.settings, &profile);
     let named = name.clone();
     let sizes = blocking(move || {
@@ -55,8 +52,8 @@ pub async fn look(
     let Some(sizes) = sizes.await? else { return Ok(None) };
     let same = |file: &FileView| sizes.get(&file.path).map(|size| *size == Some(file.size));
     let replaces = replaces(options, &profile);
-    let leaving = count_leaving(&site.db, &found, replaces, same).await?;
-    let meeting = Meeting::of(&found, stem(&name), &place, leaving);
+    let leaving = count_leaving(&site.db, found, replaces, same).await?;
+    let meeting = Meeting::of(found, stem(&name), &place, leaving);
     Ok((!meeting.is_safe(options.mode)).then_some(meeting))
 }
 
@@ -69,8 +66,8 @@ pub fn replaces(options: &Options, profile: &Profile) -> bool {
 }
 
 /// An object that a package may be taken for because of its name, though it is from elsewhere.
-pub async fn candidate(
-    db: &Db,
+pub fn candidate(
+    tx: &mut Tx<'_>,
     collection: &str,
     name: &str,
     place: &str,
@@ -80,8 +77,7 @@ pub async fn candidate(
     if said || options.mode != Mode::Either {
         return Ok(None);
     }
-    let (collection, local) = (collection.to_string(), stem(name).to_string());
-    let found = db.read(move |tx| resolve::by_local_id(tx, &collection, &local)).await?;
+    let found = resolve::by_local_id(tx, collection, stem(name))?;
     Ok(found.filter(|found| {
         let same = found.place.as_deref().is_some_and(|from| is_same_place(from, place));
         found.state == ObjectState::Active && !same

@@ -103,16 +103,17 @@ impl Meeting {
         };
         let command = format!("accession {command} {what} --collection {}", self.collection);
         let (update, new) = match profile.local_ids {
-            LocalIds::Forbidden => (
-                format!("`{command} --mode update`"),
-                "deposit it under another name".to_string(),
-            ),
+            LocalIds::Forbidden => {
+                (format!("`{command} --mode update`"), "deposit it under another name".to_string())
+            }
             _ => (
                 format!("`{command} --mode update --local-id {}`", shell_word(&self.name)),
                 format!("`{command} --local-id OTHER`"),
             ),
         };
-        format!("{first}If it is a new version of that object: {update}. If it is another object: {new}")
+        format!(
+            "{first}If it is a new version of that object: {update}. If it is another object: {new}"
+        )
     }
 
     fn advice_for_row(&self) -> String {
@@ -198,7 +199,8 @@ mod tests {
     fn urls_are_places_without_their_keys() {
         let place = |url: &str| place_of(&Source::Url(url.to_string()));
         assert_eq!(place("https://a.org/b.zip"), "https://a.org/b.zip");
-        let (one, two) = (place("https://a.org/get?id=1&key=s3cret"), place("https://a.org/get?id=2"));
+        let (one, two) =
+            (place("https://a.org/get?id=1&key=s3cret"), place("https://a.org/get?id=2"));
         assert!(one != two && !one.contains("s3cret"), "{one} {two}");
         assert_eq!(place_of(&Source::Path("/a/scans".into())), "/a/scans");
     }

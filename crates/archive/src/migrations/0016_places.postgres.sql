@@ -7,3 +7,8 @@ update objects set place = (
   from versions v join deposits d on d.batch = v.batch
   where v.object = objects.id and v.number = objects.head and d.kind <> 'manifest'
 );
+
+-- How the package of the current version looked in its drop folder: known only where the registry
+-- was rebuilt, so that a new database beside an old folder does not take everything again.
+alter table objects add column watched text;
+create index objects_watched on objects (watched) where watched is not null;

@@ -53,6 +53,9 @@ pub enum Line {
         /// Where the package came from; older records do not say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<String>,
+        /// How the package looked in its drop folder, if it came from one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fingerprint: Option<String>,
         metadata: Metadata,
         replaces: bool,
         files_new: i64,
@@ -102,6 +105,7 @@ pub async fn write(run: &Run<'_>, at: Micros, events: &[Event]) -> Result<Carrie
         submitter: crate::stage::storing::submitter(run),
         message: Some(format!("Deposit of {}", run.name())),
         place: Some(run.item.place()),
+        fingerprint: run.item.fingerprint.clone(),
         metadata: run.ingest.metadata.clone(),
         replaces: update_of(run) == Update::Replace,
         files_new: summary.files_new,

@@ -60,7 +60,10 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
         tx.send(&END_ABSENT, &db::params![ingest.job, object, version])?;
     }
     tx.send(&FILES, &db::params![ingest.job, object, version])?;
-    tx.send(&OBJECT, &db::params![object, version, &ingest.metadata.what, &metadata, now, &new.place])?;
+    tx.send(
+        &OBJECT,
+        &db::params![object, version, &ingest.metadata.what, &metadata, now, &new.place],
+    )?;
     tx.send(&COUNT, &db::params![object, version])?;
     copies(tx, new, object, version)?;
     super::events::insert(tx, Some(object), Some(version), Some(ingest.job), &events)?;

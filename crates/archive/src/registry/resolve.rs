@@ -251,7 +251,9 @@ fn add_local_ids(tx: &mut Tx<'_>, found: &mut Found, asked: &Asked) -> Result<()
     if let Some(local) = said.local_ids.iter().find(|local| !found.local_ids.contains(local)) {
         return Err(Error::transient(
             "reserved_meanwhile",
-            format!("another deposit has just taken the local identifier `{local}`; this one comes after it"),
+            format!(
+                "another deposit has just taken the local identifier `{local}`; this one comes after it"
+            ),
         ));
     }
     found.warnings = taken(tx, asked, Some(found))?;

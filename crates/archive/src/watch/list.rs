@@ -24,7 +24,20 @@ pub struct Listing {
     /// By name: `name`, or `collection/name`.
     pub packages: BTreeMap<String, Found>,
     /// What was passed over though someone may wait for it, and why.
-    pub strays: Vec<String>,
+    pub strays: Vec<Stray>,
+}
+
+/// A name that is no package.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Stray {
+    pub name: String,
+    pub why: String,
+}
+
+impl Stray {
+    fn new(name: impl Into<String>, why: impl Into<String>) -> Stray {
+        Stray { name: name.into(), why: why.into() }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +47,8 @@ pub struct Found {
     pub directory: bool,
     pub bytes: u64,
     pub present: Present,
+    /// Why it is unfinished, if it is.
+    pub unfinished_why: Option<String>,
 }
 
 /// A package while its files are counted.
@@ -44,20 +59,23 @@ struct Draft {
     both: bool,
     bytes: u64,
     files: u64,
-    unfinished: bool,
+    /// The first file in it that says that it is not whole.
+    unfinished: Option<String>,
     hash: Sha256,
 }
 
 impl Draft {
     fn new(collection: String, directory: bool) -> Draft {
         let hash = Sha256::new();
-        Draft { collection, directory, both: false, bytes: 0, files: 0, unfinished: false, hash }
+        Draft { collection, directory, both: false, bytes: 0, files: 0, unfinished: None, hash }
     }
 
     fn add(&mut self, path: &str, size: u64, modified: &str) {
         self.bytes += size;
         self.files += 1;
-        self.unfinished |= is_unfinished(path);
+        if self.unfinished.is_none() && is_unfinished(path) {
+            self.unfinished = Some(path.to_string());
+        }
         // Lengths keep two names from being read as one.
         self.hash.update(format!("{}:{path}:{size}:{modified}\n", path.len()));
     }
@@ -65,13 +83,22 @@ impl Draft {
     fn finish(self) -> Found {
         let digest = self.hash.finalize();
         let fingerprint = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        // A directory that was only just made has nothing in it yet.
-        let unfinished = self.unfinished || self.files == 0;
+        let unfinished_why = match self.unfinished {
+            Some(path) => Some(format!(
+                "`{path}` in it has a name that says it is not whole; it is taken when that file is renamed or gone"
+            )),
+            // A directory that was only just made has nothing in it yet.
+            None if self.files == 0 => {
+                Some("there is no file in it; it is taken when there is one".to_string())
+            }
+            None => None,
+        };
         Found {
             collection: self.collection,
             directory: self.directory,
             bytes: self.bytes,
-            present: Present { fingerprint, unfinished },
+            present: Present { fingerprint, unfinished: unfinished_why.is_some() },
+            unfinished_why,
         }
     }
 }
@@ -138,7 +165,7 @@ impl Walk<'_> {
                 Err(name) => {
                     let shown = path.join(name);
                     let why = "its name is not UTF-8; rename it";
-                    self.listing.strays.push(format!("{}: {why}", shown.display()));
+                    self.listing.strays.push(Stray::new(shown.display().to_string(), why));
                     continue;
                 }
             };
@@ -160,17 +187,22 @@ impl Walk<'_> {
         path: &Path,
         info: &EntryInfo,
     ) -> Result<()> {
-        let Some(placed) = place(self.watch, parts) else { return Ok(()) };
         let name = parts.join("/");
+        let placed = match place(self.watch, parts) {
+            Ok(placed) => placed,
+            Err(no) => {
+                self.listing.strays.extend(no.why().map(|why| Stray::new(name, why)));
+                return Ok(());
+            }
+        };
         let here = parts.last().copied().unwrap_or_default();
         let is_directory = match info.kind {
             EntryKind::Directory => true,
             EntryKind::File => false,
             EntryKind::Link | EntryKind::Special => {
                 // A link could lead anywhere.
-                self.listing.strays.push(format!(
-                    "{name}: it is neither a file nor a directory; put the file itself there"
-                ));
+                let why = "it is neither a file nor a directory; put the file itself there";
+                self.listing.strays.push(Stray::new(name, why));
                 return Ok(());
             }
         };
@@ -231,6 +263,7 @@ pub async fn bucket(watch: &WatchSection, store: Arc<dyn Store>) -> Result<Listi
     };
     let mut drafts: BTreeMap<String, Draft> = BTreeMap::new();
     let mut left = watch.files_max;
+    let mut listing = Listing::default();
     let mut keys = store::list_all(store, "", true);
     while let Some(entry) = keys.try_next().await.map_err(wrong)? {
         if entry.kind != Kind::File {
@@ -238,7 +271,19 @@ pub async fn bucket(watch: &WatchSection, store: Arc<dyn Store>) -> Result<Listi
         }
         left = left.checked_sub(1).ok_or_else(|| too_many(watch))?;
         let parts: Vec<&str> = entry.key.split('/').collect();
-        let Some(placed) = place(watch, &parts) else { continue };
+        let placed = match place(watch, &parts) {
+            Ok(placed) => placed,
+            Err(no) => {
+                // Keys below a name that is passed over are passed over with it.
+                let name = parts[..parts.len().min(2)].join("/");
+                if let Some(why) = no.why()
+                    && listing.strays.last().is_none_or(|last| last.name != name)
+                {
+                    listing.strays.push(Stray::new(name, why));
+                }
+                continue;
+            }
+        };
         let (name, below) = parts.split_at(placed.depth.min(parts.len()));
         let directory = !below.is_empty();
         let draft = drafts
@@ -247,11 +292,11 @@ pub async fn bucket(watch: &WatchSection, store: Arc<dyn Store>) -> Result<Listi
         draft.both |= draft.directory != directory;
         draft.add(&below.join("/"), entry.size, &key_time(&entry));
     }
-    let mut listing = Listing::default();
     for (name, draft) in drafts {
         match draft.both {
-            true => listing.strays.push(format!(
-                "{name}: there is a file of this name and files below it; rename the file"
+            true => listing.strays.push(Stray::new(
+                name,
+                "there is a file of this name and files below it; rename the file",
             )),
             false => drop(listing.packages.insert(name, draft.finish())),
         }
@@ -308,7 +353,8 @@ mod tests {
         let watch = watch(root, "collection = 'c'");
         let first = folder(&watch).unwrap();
         assert_eq!(names(&first), ["a.zip", "bag"]);
-        assert!(first.strays[0].starts_with("link: "), "{:?}", first.strays);
+        let strays: Vec<&str> = first.strays.iter().map(|stray| stray.name.as_str()).collect();
+        assert_eq!(strays, [".hidden", "b.zip.part", "link"]);
         let bag = |listing: &Listing| listing.packages["bag"].present.clone();
         assert!(!bag(&first).unfinished, "a link is something");
         assert_eq!(first.packages["a.zip"].bytes, 3);
@@ -329,7 +375,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("new")).unwrap();
         let listing = folder(&watch(dir.path(), "collection = 'c'")).unwrap();
-        assert!(listing.packages["new"].present.unfinished);
+        let new = &listing.packages["new"];
+        assert!(new.present.unfinished);
+        assert!(new.unfinished_why.as_ref().is_some_and(|why| why.starts_with("there is no file")));
     }
 
     #[test]

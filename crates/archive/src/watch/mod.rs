@@ -13,6 +13,7 @@ pub mod names;
 mod poll;
 mod received;
 mod results;
+pub mod status;
 
 use crate::config::WatchSection;
 use crate::{Error, Result};
@@ -60,8 +61,7 @@ pub fn step(tx: &mut Tx<'_>, watch: &WatchSection, listing: &Listing) -> Result<
     const LEAVE: Statement = statement!("sql/leave_sighting");
     let now = tx.now();
     let known = known(tx, &watch.path)?;
-    let still =
-        Micros::try_from(watch.still_seconds).unwrap_or(Micros::MAX).saturating_mul(1_000_000);
+    let still = still_micros(watch);
     let packages = &listing.packages;
     let present: BTreeMap<String, Present> =
         packages.iter().map(|(name, found)| (name.clone(), found.present.clone())).collect();
@@ -91,6 +91,31 @@ pub fn step(tx: &mut Tx<'_>, watch: &WatchSection, listing: &Listing) -> Result<
         }
     }
     Ok(ready)
+}
+
+fn still_micros(watch: &WatchSection) -> Micros {
+    Micros::try_from(watch.still_seconds).unwrap_or(Micros::MAX).saturating_mul(1_000_000)
+}
+
+/// Who deposits what is put into a watched place.
+fn submitter(watch: &WatchSection) -> String {
+    format!("watch {}", watch.path)
+}
+
+/// Marks a package as deposited that an object of the stores was made from, as the registry says
+/// that was rebuilt from them. It does so once: what comes back later is deposited anew.
+fn recognise(tx: &mut Tx<'_>, watch: &WatchSection, ready: &Ready, place: &str) -> Result<bool> {
+    const FIND: Statement = statement!("sql/object_of_watched");
+    const FORGET: Statement = statement!("sql/forget_watched");
+    const TAKE: Statement = statement!("sql/take_sighting");
+    let (fingerprint, collection) = (&ready.fingerprint, &ready.collection);
+    let found = tx.first::<(i64,)>(&FIND, &db::params![fingerprint, place, collection])?;
+    let Some((object,)) = found else { return Ok(false) };
+    tx.send(&FORGET, &db::params![object])?;
+    let (told, moving) = (State::Told.as_str(), State::Moving.as_str());
+    let none: Option<i64> = None;
+    tx.send(&TAKE, &db::params![&watch.path, &ready.name, fingerprint, none, told, moving])?;
+    Ok(true)
 }
 
 fn forget(tx: &mut Tx<'_>, watch: &WatchSection, name: &str, before: &Sighting) -> Result<()> {

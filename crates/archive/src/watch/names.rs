@@ -16,12 +16,44 @@ pub fn is_unfinished(name: &str) -> bool {
     UNFINISHED.iter().any(|suffix| lower.ends_with(suffix))
 }
 
-/// Whether a name is no package: hidden, unfinished, or written by us.
-pub fn is_ignored(name: &str) -> bool {
-    name.starts_with('.')
-        || is_unfinished(name)
-        || name.ends_with(RECEIPT_SUFFIX)
-        || name.ends_with(RESULT_SUFFIX)
+/// Why a name is no package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoPackage {
+    /// A receipt or a result that we wrote.
+    Ours,
+    Hidden,
+    Unfinished,
+    NoCollection,
+    NotACollection,
+}
+
+impl NoPackage {
+    /// What to do about it; `None` for what is of no interest to anyone.
+    pub fn why(self) -> Option<&'static str> {
+        match self {
+            NoPackage::Ours => None,
+            NoPackage::Hidden => Some("its name begins with a dot; rename it to have it taken"),
+            NoPackage::Unfinished => {
+                Some("its name says that it is not whole; rename it when it is")
+            }
+            NoPackage::NoCollection => Some(
+                "no collection is set for what lies at the top; move it into the directory of its collection",
+            ),
+            NoPackage::NotACollection => {
+                Some("its directory has a name that no collection can have; move it")
+            }
+        }
+    }
+}
+
+fn check_name_of_package(name: &str) -> Result<(), NoPackage> {
+    if name.ends_with(RECEIPT_SUFFIX) || name.ends_with(RESULT_SUFFIX) {
+        return Err(NoPackage::Ours);
+    }
+    if name.starts_with('.') {
+        return Err(NoPackage::Hidden);
+    }
+    if is_unfinished(name) { Err(NoPackage::Unfinished) } else { Ok(()) }
 }
 
 /// A package's place below what is watched: `name`, or `collection/name`.
@@ -32,21 +64,23 @@ pub struct Placed {
     pub depth: usize,
 }
 
-/// Whose package the file at `parts` belongs to; `directory` if more parts follow below it. `None`
-/// for what is no package.
-pub fn place(watch: &WatchSection, parts: &[&str]) -> Option<Placed> {
-    let (first, rest) = parts.split_first()?;
-    if is_ignored(first) {
-        return None;
-    }
-    if !watch.prefix_is_collection {
-        return Some(Placed { collection: watch.collection.clone()?, depth: 1 });
-    }
+/// Whose package the file at `parts` belongs to; `directory` if more parts follow below it. An
+/// error for what is no package.
+pub fn place(watch: &WatchSection, parts: &[&str]) -> Result<Placed, NoPackage> {
+    let (first, rest) = parts.split_first().ok_or(NoPackage::Hidden)?;
+    check_name_of_package(first)?;
+    let at_the_top = || {
+        let collection = watch.collection.clone().ok_or(NoPackage::NoCollection)?;
+        Ok(Placed { collection, depth: 1 })
+    };
     match rest.first() {
-        // At the top, beside the collections.
-        None => Some(Placed { collection: watch.collection.clone()?, depth: 1 }),
-        Some(name) if is_ignored(name) || check_name(first).is_err() => None,
-        Some(_) => Some(Placed { collection: first.to_string(), depth: 2 }),
+        Some(name) if watch.prefix_is_collection => {
+            check_name_of_package(name)?;
+            check_name(first).map_err(|_| NoPackage::NotACollection)?;
+            Ok(Placed { collection: first.to_string(), depth: 2 })
+        }
+        // At the top, beside the collections if there are any.
+        _ => at_the_top(),
     }
 }
 
@@ -71,7 +105,7 @@ mod tests {
             "a.result.json",
             "x.crdownload",
         ] {
-            assert_eq!(place(&all, &[name]), None, "{name}");
+            assert!(place(&all, &[name]).is_err(), "{name}");
         }
         for name in ["a.zip", "part", "a.json", "tmp"] {
             assert_eq!(place(&all, &[name]).unwrap().collection, "c", "{name}");
@@ -84,9 +118,9 @@ mod tests {
         let only = watch("prefix_is_collection = true");
         let placed = place(&only, &["maps", "a.zip"]).unwrap();
         assert_eq!((placed.collection.as_str(), placed.depth), ("maps", 2));
-        assert_eq!(place(&only, &["stray.zip"]), None);
-        assert_eq!(place(&only, &["no good name", "a.zip"]), None);
-        assert_eq!(place(&only, &["maps", ".hidden"]), None);
+        assert_eq!(place(&only, &["stray.zip"]), Err(NoPackage::NoCollection));
+        assert_eq!(place(&only, &["no good name", "a.zip"]), Err(NoPackage::NotACollection));
+        assert_eq!(place(&only, &["maps", ".hidden"]), Err(NoPackage::Hidden));
         let both = watch("prefix_is_collection = true\ncollection = 'rest'");
         assert_eq!(place(&both, &["stray.zip"]).unwrap().collection, "rest");
     }

@@ -1,6 +1,6 @@
 //! One round: what is ready is deposited, and depositors are told what became of the rest.
 
-use super::{Ready, look, names, received, results, step, take};
+use super::{Ready, look, names, received, recognise, results, step, submitter, take};
 use crate::collection;
 use crate::config::WatchSection;
 use crate::deposit::{self, NewDeposit, Options, Receipt, kind, payload};
@@ -41,7 +41,7 @@ impl Poller {
     pub async fn poll(&self, watch: &WatchSection) -> Result<Vec<Receipt>> {
         let listing = look(watch).await?;
         for stray in &listing.strays {
-            tracing::debug!(watch = watch.path, "passed over: {stray}");
+            tracing::debug!(watch = watch.path, "passed over: {}: {}", stray.name, stray.why);
         }
         let it = watch.clone();
         let ready = self.db.write(move |tx| step(tx, &it, &listing)).await?;
@@ -73,6 +73,16 @@ impl Poller {
         if !self.db.read(move |tx| is_next(tx, &ready)).await? {
             return Err(Not::Yet);
         }
+        let place = place_of(watch, package)?;
+        let (it, ready, known) = (watch.clone(), package.clone(), place.clone());
+        if self.db.write(move |tx| recognise(tx, &it, &ready, &known)).await? {
+            let name = &package.name;
+            tracing::info!(
+                watch = watch.path,
+                "{name} is in the stores already; it is not read again"
+            );
+            return Err(Not::Yet);
+        }
         let received = match watch.path.starts_with("s3://") {
             true => Some(received::fetch(watch, package, &self.received).await?.ok_or(Not::Yet)?),
             false => None,
@@ -82,7 +92,7 @@ impl Poller {
             // The watched directory may be a link; below it none is followed.
             None => real(root(watch))?.join(&package.name),
         };
-        let deposit = self.new_deposit(watch, package, &path)?;
+        let deposit = self.new_deposit(watch, package, &path, place)?;
         let (it, ready) = (watch.clone(), package.clone());
         let place = received.as_ref().map(|received| received.place.clone());
         let accepted = self
@@ -118,6 +128,7 @@ impl Poller {
         watch: &WatchSection,
         package: &Ready,
         path: &Path,
+        place: String,
     ) -> Result<NewDeposit> {
         let kept = match kind::of_path(path)? {
             kind::Deposited::Manifest => Some(payload::keep(&self.payloads, path)?),
@@ -125,19 +136,28 @@ impl Poller {
         };
         Ok(NewDeposit {
             collection: package.collection.clone(),
-            submitter: format!("watch {}", watch.path),
+            submitter: submitter(watch),
             source: Source::from_path(path)?,
             name: package.name.rsplit('/').next().unwrap_or(&package.name).to_string(),
             payload: kept,
-            options: Options { place: place_of_key(watch, package), ..Options::default() },
+            options: Options {
+                place: Some(place),
+                fingerprint: Some(package.fingerprint.clone()),
+                ..Options::default()
+            },
         })
     }
 }
 
-/// Where a package of a bucket is; those of folders are read where they are.
-fn place_of_key(watch: &WatchSection, package: &Ready) -> Option<String> {
-    let bucket = watch.path.split('?').next().unwrap_or_default().trim_end_matches('/');
-    watch.path.starts_with("s3://").then(|| format!("{bucket}/{}", package.name))
+/// Where a package is, as objects remember it. One of a bucket is read elsewhere.
+fn place_of(watch: &WatchSection, package: &Ready) -> Result<String> {
+    if watch.path.starts_with("s3://") {
+        let bucket = watch.path.split('?').next().unwrap_or_default().trim_end_matches('/');
+        return Ok(format!("{bucket}/{}", package.name));
+    }
+    // The watched directory may be a link.
+    let path = real(root(watch))?.join(&package.name);
+    Ok(crate::derived::place_of(&Source::from_path(&path)?))
 }
 
 /// A path of the archive's own or of its configuration, without links.

@@ -153,8 +153,11 @@ fn packages(
     listing: &Listing,
 ) -> Result<Vec<PackageStatus>> {
     let known = super::known(tx, &watch.path)?;
-    let present: BTreeMap<String, Present> =
-        listing.packages.iter().map(|(name, found)| (name.clone(), found.present.clone())).collect();
+    let present: BTreeMap<String, Present> = listing
+        .packages
+        .iter()
+        .map(|(name, found)| (name.clone(), found.present.clone()))
+        .collect();
     let (now, still) = (tx.now(), super::still_micros(watch));
     let mut collections: BTreeMap<&str, bool> = BTreeMap::new();
     let mut packages = Vec::new();
@@ -260,7 +263,9 @@ impl Seen<'_> {
                 let last = batch.map(|id| format!(" since batch {id}")).unwrap_or_default();
                 (
                     PackageState::Changing,
-                    format!("it changed{last}; it is taken again after {seconds} s without a change"),
+                    format!(
+                        "it changed{last}; it is taken again after {seconds} s without a change"
+                    ),
                 )
             }
             Decision::Moving => self.moving(seconds),

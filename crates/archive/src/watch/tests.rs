@@ -160,3 +160,49 @@ async fn an_unknown_collection_keeps_nothing_else_waiting() {
     let receipts = poller.poll(&case.watch).await.unwrap();
     assert_eq!(receipts.iter().map(|r| r.collection.as_str()).collect::<Vec<_>>(), ["default"]);
 }
+
+/// What is said of each package of a place, by name: its state, and why.
+async fn said(case: &Case) -> BTreeMap<String, (&'static str, String)> {
+    let status = status::of_place(&case.db, &case.watch, 50).await.unwrap();
+    let packages = status.packages.into_iter();
+    packages.map(|package| (package.name, (package.state.name(), package.why))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_says_what_each_package_waits_for_and_changes_nothing() {
+    let mut case = Case::new();
+    case.watch.collection = Some("default".into());
+    let poller = tokio::task::block_in_place(|| poller(&case));
+    case.put("a.txt", "one");
+    case.put("late.zip.part", "x");
+    std::fs::create_dir_all(case.dir.path().join("in/empty")).unwrap();
+    std::fs::create_dir_all(case.dir.path().join("in/half")).unwrap();
+    case.put("half/scan.tif.part", "x");
+    for _ in 0..2 {
+        let said = said(&case).await;
+        assert_eq!(said["a.txt"].0, "waiting");
+        assert!(said["a.txt"].1.starts_with("no worker has seen it yet"), "{said:?}");
+        assert_eq!(said["empty"].0, "unfinished");
+        assert!(said["half"].1.starts_with("`scan.tif.part` in it"), "{said:?}");
+    }
+    let status = status::of_place(&case.db, &case.watch, 50).await.unwrap();
+    assert_eq!(status.skipped[0].name, "late.zip.part");
+    assert_eq!((status.states["unfinished"], status.states["waiting"]), (2, 1));
+
+    poller.poll(&case.watch).await.unwrap();
+    assert!(said(&case).await["a.txt"].1.starts_with("it is taken at "));
+    case.clock.advance(60_000_000);
+    assert_eq!(said(&case).await["a.txt"].0, "ready");
+    let receipt = poller.poll(&case.watch).await.unwrap().remove(0);
+    let status = status::of_place(&case.db, &case.watch, 1).await.unwrap();
+    assert_eq!((status.packages.len(), status.deposits[0].batch), (1, receipt.batch));
+    assert_eq!(said(&case).await["a.txt"].0, "deposited");
+    case.put("a.txt", "one more");
+    assert_eq!(said(&case).await["a.txt"].0, "changing");
+
+    case.watch.collection = Some("nobody".into());
+    assert!(said(&case).await["a.txt"].1.contains("accession collection create nobody"));
+    std::fs::remove_dir_all(case.dir.path().join("in")).unwrap();
+    let status = status::of_place(&case.db, &case.watch, 50).await.unwrap();
+    assert_eq!(status.error.unwrap().code, "watch_unreadable");
+}

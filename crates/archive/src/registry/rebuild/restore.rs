@@ -41,11 +41,15 @@ pub(super) fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
     let id = tx.next_ids("object_ids", 1)?[0];
     // Its name was probably minted; so the next to be minted is a new one, or nearly.
     tx.next_ids("ark_numbers", 1)?;
-    let (metadata, title, job, place) = match &last.version {
-        Line::Version { metadata, job, place, .. } => {
-            (serde_json::json!(metadata).to_string(), metadata.what.clone(), *job, place.clone())
-        }
-        _ => (String::from("{}"), None, 0, None),
+    let (metadata, title, job, place, fingerprint) = match &last.version {
+        Line::Version { metadata, job, place, fingerprint, .. } => (
+            serde_json::json!(metadata).to_string(),
+            metadata.what.clone(),
+            *job,
+            place.clone(),
+            fingerprint.clone(),
+        ),
+        _ => (String::from("{}"), None, 0, None, None),
     };
     let head = i64::try_from(facts.versions.len()).unwrap_or(0);
     tx.send(
@@ -62,7 +66,8 @@ pub(super) fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
             &metadata,
             first.at(),
             last.at(),
-            &place
+            &place,
+            &fingerprint
         ],
     )?;
     for local in local_ids {
