@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::metadata::Metadata;
 use crate::package::Package;
+use crate::package::empty::EmptyDirectory;
 use crate::profile::Profile;
 use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 use queue::Claimed;
@@ -222,6 +223,8 @@ pub struct JobFile {
     /// JSON.
     pub format: Option<String>,
     pub change: crate::codes::Change,
+    /// When it was last written to, as far as the package says.
+    pub modified: Option<Micros>,
 }
 
 impl FromRow for JobFile {
@@ -237,6 +240,7 @@ impl FromRow for JobFile {
             puid: row.get(7)?,
             format: row.get(8)?,
             change: row.get(9)?,
+            modified: row.get(10)?,
         })
     }
 }
@@ -244,12 +248,12 @@ impl FromRow for JobFile {
 /// Writes files; those that are there already become what they are now.
 pub fn put_files(tx: &mut Tx<'_>, job: i64, files: &[JobFile]) -> queue::Result<()> {
     const PUT: Statement = statement!("sql/put_ingest_files", per engine);
-    let rows: Vec<[Value<'_>; 9]> = files
+    let rows: Vec<[Value<'_>; 10]> = files
         .iter()
         .map(|f| {
             db::params![
                 f.number, &f.path, f.size, &f.locator, &f.source, &f.sha512, &f.digests, &f.puid,
-                &f.format
+                &f.format, f.modified
             ]
         })
         .collect();
@@ -269,8 +273,43 @@ pub fn file_by_digest(tx: &mut Tx<'_>, job: i64, sha512: &str) -> Result<Option<
     Ok(tx.first(&BY_DIGEST, &db::params![job, sha512])?)
 }
 
+/// Forgets what is known of the package's files and empty directories.
 pub fn forget_files(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
     const FORGET: Statement = statement!("sql/forget_ingest_files");
+    const DIRECTORIES: Statement = statement!("sql/forget_ingest_directories");
     tx.send(&FORGET, &db::params![job])?;
+    tx.send(&DIRECTORIES, &db::params![job])?;
     Ok(())
+}
+
+/// Writes the empty directories of a package, in the place of those that were known.
+pub fn put_directories(
+    tx: &mut Tx<'_>,
+    job: i64,
+    directories: &[EmptyDirectory],
+) -> queue::Result<()> {
+    const FORGET: Statement = statement!("sql/forget_ingest_directories");
+    const PUT: Statement = statement!("sql/put_ingest_directories", per engine);
+    tx.send(&FORGET, &db::params![job])?;
+    let rows: Vec<[Value<'_>; 2]> =
+        directories.iter().map(|d| db::params![&d.path, d.modified]).collect();
+    tx.send_each(&PUT, &db::params![job], &rows)?;
+    Ok(())
+}
+
+/// A page of the empty directories of a job, in the order of their paths.
+pub fn directories_after(
+    tx: &mut Tx<'_>,
+    job: i64,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<EmptyDirectory>> {
+    const PAGE: Statement = statement!("sql/ingest_directories_after");
+    Ok(tx.query(&PAGE, &db::params![job, after, limit])?)
+}
+
+impl FromRow for EmptyDirectory {
+    fn from_row(row: &Row<'_>) -> db::Result<EmptyDirectory> {
+        Ok(EmptyDirectory { path: row.get(0)?, modified: row.get(1)? })
+    }
 }

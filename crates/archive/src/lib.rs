@@ -54,4 +54,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(9, "0009_discards"),
     queue::MIGRATIONS[6],
     migration!(16, "0016_places"),
+    migration!(17, "0017_dates"),
 ];

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::metadata::Metadata;
 use crate::package::Package;
 use crate::package::bounds::Bounds;
+use crate::package::empty::{self, EmptyDirectory};
 use crate::package::known::Known;
 use crate::package::pass::{self, How, Progress, Reading, Task};
 use crate::package::survey::Survey;
@@ -25,7 +26,9 @@ pub struct Checked {
     pub local_ids: Vec<String>,
     pub files: u64,
     pub bytes: u64,
-    /// Those of them that the object keeps: structure files of a bag are only compared.
+    /// Directories without anything in them: stores keep files only.
+    pub empty: Vec<EmptyDirectory>,
+    /// Those of the files that the object keeps: structure files of a bag are only compared.
     pub kept: Kept,
 }
 
@@ -69,6 +72,7 @@ impl Reader {
         let members = self.package.open()?;
         let stored = self.original.stored_bytes()?;
         let survey = Survey::take(&self.package, &*members, self.bounds, stored, &mut problems)?;
+        let empty = empty::find(&survey, &*members, &mut problems)?;
         let inner = validate::InnerManifest::find(&survey, &*members, &mut problems)?;
         self.how.algorithms = self.how.algorithms.union(survey.algorithms);
         if let Some(inner) = &inner {
@@ -146,7 +150,7 @@ impl Reader {
                 format!("{} has no files; deposit something", self.package.name),
             );
         }
-        Ok(Checked { survey, problems, metadata, local_ids, files, bytes, kept })
+        Ok(Checked { survey, problems, metadata, local_ids, files, bytes, empty, kept })
     }
 }
 
@@ -170,7 +174,9 @@ fn list(
             return Ok(());
         }
         let inside = inside.to_string();
-        match put(Task { number, path, inside, locator: member.locator }) {
+        let task =
+            Task { number, path, inside, locator: member.locator, modified: member.modified };
+        match put(task) {
             true => Ok(()),
             false => Err(bagit::Error::Stopped),
         }

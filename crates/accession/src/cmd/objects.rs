@@ -198,20 +198,25 @@ fn list(site: &Arc<Site>, args: List, global: &Global) -> Result<Exit, Failure> 
     Ok(Exit::Yes)
 }
 
+/// Empty directories that are shown; the record of the version has all.
+const EMPTY_SHOWN: i64 = 100;
+
 fn show(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> {
     let object = find(site, name)?;
-    let id = object.id;
+    let (id, version) = (object.id, object.version);
     let seen: archive::Result<_> = site.db.read_blocking(move |tx| {
         Ok((
             view::versions(tx, id)?,
             view::copies(tx, id)?,
             archive::registry::resolve::local_ids(tx, id)?,
+            view::empty_directories(tx, id, version, EMPTY_SHOWN)?,
         ))
     });
-    let (versions, copies, local_ids) = seen?;
+    let (versions, copies, local_ids, empty) = seen?;
     if global.json {
         output::json(&serde_json::json!({
             "object": object, "local_ids": local_ids, "versions": versions, "copies": copies,
+            "empty_directories": empty,
         }))?;
         return Ok(Exit::Yes);
     }
@@ -239,6 +244,9 @@ fn show(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> 
             output::size(object.bytes.unsigned_abs())
         ),
     )?;
+    if !empty.is_empty() {
+        field("empty dirs", &empty.join(", "))?;
+    }
     output::line("")?;
     version_table(&versions)?;
     output::line("")?;
@@ -326,8 +334,9 @@ fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failur
             page.iter().try_for_each(output::json)?;
         } else {
             let rows = page.iter().map(|f| {
+                let modified = f.modified.and_then(view::show_modified).unwrap_or_default();
                 let name = f.format.as_ref().and_then(|v| v["name"].as_str()).unwrap_or_default();
-                vec![
+                let mut row = vec![
                     f.path.clone(),
                     f.size.to_string(),
                     f.puid.clone().unwrap_or_else(|| "unknown".to_string()),
@@ -338,10 +347,13 @@ fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failur
                     } else {
                         format!("{}…", &f.sha512[..16.min(f.sha512.len())])
                     },
-                ]
+                ];
+                row.extend(args.csv.then_some(modified));
+                row
             });
             if args.csv {
-                let head = first.then(|| headers.map(str::to_string).to_vec());
+                let all = headers.iter().chain(&["modified"]);
+                let head = first.then(|| all.map(ToString::to_string).collect());
                 csv(head.into_iter().chain(rows))?;
             } else {
                 output::table(&headers, rows)?;

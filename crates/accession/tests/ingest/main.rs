@@ -6,6 +6,7 @@
 mod changed;
 mod commands;
 mod crash;
+mod dates;
 mod ezid;
 mod identity;
 mod invalid;

@@ -2,6 +2,7 @@
 //! files that were fetched one by one.
 
 pub mod bounds;
+pub mod empty;
 pub mod known;
 pub mod pass;
 pub mod path;
@@ -152,9 +153,14 @@ impl Package {
             Form::Tar => Arc::new(TarFile::new(file, &self.name)),
             Form::Zip => Arc::new(ZipFile::new(file, &self.name)),
             Form::File | Form::Directory => {
-                let size = file.metadata().map_err(|e| unreadable(&path, &e))?.len();
+                let meta = file.metadata().map_err(|e| unreadable(&path, &e))?;
                 let (name, utf8) = self.file_name();
-                Arc::new(SingleFile { file, name, utf8, size })
+                // What was fetched has the date of its download.
+                let modified = match self.owner {
+                    Owner::Depositor => bagit::source::directory::modified(&meta),
+                    Owner::Archive => None,
+                };
+                Arc::new(SingleFile { file, name, utf8, size: meta.len(), modified })
             }
         })
     }
@@ -252,6 +258,7 @@ struct SingleFile {
     name: String,
     utf8: bool,
     size: u64,
+    modified: Option<i64>,
 }
 
 impl Members for SingleFile {
@@ -270,6 +277,7 @@ impl Members for SingleFile {
             size: Some(self.size),
             utf8: self.utf8,
             locator: Vec::new(),
+            modified: self.modified,
         })
     }
 

@@ -25,6 +25,8 @@ pub struct Task {
     /// As manifests have it.
     pub inside: String,
     pub locator: Vec<u8>,
+    /// When the container says it was last written to; microseconds.
+    pub modified: Option<i64>,
 }
 
 /// What a file turned out to be.
@@ -56,7 +58,7 @@ pub fn read_file(
     buffer: &mut [u8],
     progress: &Progress,
 ) -> io::Result<Option<Reading>> {
-    let mut reader = members.open(&task.locator)?;
+    let (mut reader, modified) = members.open_dated(&task.locator)?;
     let mut seen = Seen::new(how);
     loop {
         let read = match reader.read(buffer) {
@@ -73,6 +75,7 @@ pub fn read_file(
     let mut stretch = package.stretch(&task.locator);
     let object = stretch.as_mut().map(|s| s as &mut dyn pronom::Source);
     let (size, digests, format) = seen.finish(&task.path, object);
+    let task = Task { modified: task.modified.or(modified), ..task };
     Ok(Some(Reading { task, size, digests, format }))
 }
 

@@ -3,7 +3,7 @@
 //!
 //! `accession/record.jsonl` has one JSON object a line, each with `record` saying what it is:
 //! first `object` and `version`, then `event`s, then `file`s: those that are new or changed in
-//! this version.
+//! this version; then `directory`: every empty one.
 
 use crate::codes::Change;
 use crate::error::{Error, Result};
@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::ingest::{self, JobFile};
 use crate::item::Update;
 use crate::metadata::{self, Metadata};
+use crate::package::empty::EmptyDirectory;
 use crate::package::unpack::unwritable;
 use crate::stage::Run;
 use crate::stage::resolving::update_of;
@@ -73,7 +74,12 @@ pub enum Line {
         puid: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         format: Option<serde_json::Value>,
+        /// When the package says it was last written to; microseconds, as all times here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        modified: Option<Micros>,
     },
+    /// A directory with nothing in it, which a store cannot keep.
+    Directory(EmptyDirectory),
 }
 
 /// The files, ready to be put.
@@ -126,6 +132,15 @@ pub async fn write(run: &Run<'_>, at: Micros, events: &[Event]) -> Result<Carrie
             _ => break,
         }
     }
+    let mut after = String::new();
+    loop {
+        let from = after.clone();
+        let page =
+            run.site.db.read(move |tx| ingest::directories_after(tx, job, &from, PAGE)).await?;
+        let Some(last) = page.last() else { break };
+        after = last.path.clone();
+        page.into_iter().try_for_each(|directory| out.line(&Line::Directory(directory)))?;
+    }
     let described = run.ingest.metadata.clone().with_kernel_of_dc();
     let small = vec![
         (format!("{DIRECTORY}/erc.txt"), Bytes::from(metadata::write_erc(&described))),
@@ -146,6 +161,7 @@ fn file_line(file: &JobFile) -> Line {
         digests: json(&file.digests),
         puid: file.puid.clone(),
         format: json(&file.format),
+        modified: file.modified,
     }
 }
 

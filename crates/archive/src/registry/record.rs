@@ -24,6 +24,7 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
     const END_CHANGED: Statement = statement!("sql/end_changed_files");
     const END_ABSENT: Statement = statement!("sql/end_absent_files");
     const FILES: Statement = statement!("sql/insert_files");
+    const DIRECTORIES: Statement = statement!("sql/insert_directories");
     const OBJECT: Statement = statement!("sql/activate_object");
     const COUNT: Statement = statement!("sql/count_version");
     const INGEST: Statement = statement!("sql/ingest_recorded");
@@ -60,6 +61,7 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
         tx.send(&END_ABSENT, &db::params![ingest.job, object, version])?;
     }
     tx.send(&FILES, &db::params![ingest.job, object, version])?;
+    tx.send(&DIRECTORIES, &db::params![ingest.job, object, version])?;
     tx.send(
         &OBJECT,
         &db::params![object, version, &ingest.metadata.what, &metadata, now, &new.place],

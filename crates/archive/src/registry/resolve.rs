@@ -280,6 +280,23 @@ pub fn taken(tx: &mut Tx<'_>, asked: &Asked, found: Option<&Found>) -> Result<Ve
     Ok(warnings)
 }
 
+/// Has a version that adds to the one before keep its empty directories, but for those that have
+/// files now.
+pub fn carry_directories(tx: &mut Tx<'_>, job: i64, found: &Found) -> Result<()> {
+    const CARRY: Statement = statement!("sql/carry_directories");
+    const FILLED: Statement = statement!("sql/forget_filled_directories");
+    tx.send(&CARRY, &db::params![job, found.object, found.head])?;
+    tx.send(&FILLED, &db::params![job, found.object])?;
+    Ok(())
+}
+
+/// How many empty directories a job has that the current version's record does not name.
+pub fn new_directories(tx: &mut Tx<'_>, job: i64, object: i64, version: i64) -> Result<i64> {
+    const COUNT: Statement = statement!("sql/count_new_directories");
+    let (count,): (i64,) = tx.one(&COUNT, &db::params![job, object, version])?;
+    Ok(count)
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub files: i64,

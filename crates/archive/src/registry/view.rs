@@ -153,6 +153,21 @@ pub struct FileView {
     pub format: Option<serde_json::Value>,
     pub since: i64,
     pub until: Option<i64>,
+    /// When the package said it was last written to.
+    #[serde(serialize_with = "rfc_3339")]
+    pub modified: Option<Micros>,
+}
+
+fn rfc_3339<S: serde::Serializer>(
+    at: &Option<Micros>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    at.and_then(show_modified).serialize(to)
+}
+
+/// A date of a file as RFC 3339 has it.
+pub fn show_modified(at: Micros) -> Option<String> {
+    jiff::Timestamp::from_microsecond(at).ok().map(|at| at.to_string())
 }
 
 impl FromRow for FileView {
@@ -167,8 +182,21 @@ impl FromRow for FileView {
             format: json(row.get(5)?),
             since: row.get(6)?,
             until: row.get(7)?,
+            modified: row.get(8)?,
         })
     }
+}
+
+/// The empty directories of a version, the first of them.
+pub fn empty_directories(
+    tx: &mut Tx<'_>,
+    object: i64,
+    version: i64,
+    limit: i64,
+) -> Result<Vec<String>> {
+    const DIRECTORIES: Statement = statement!("sql/list_directories");
+    let rows: Vec<(String,)> = tx.query(&DIRECTORIES, &db::params![object, version, limit])?;
+    Ok(rows.into_iter().map(|row| row.0).collect())
 }
 
 /// A page of the files of one version, in the order of their paths.

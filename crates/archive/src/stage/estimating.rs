@@ -266,5 +266,6 @@ fn job_file(number: i64, path: String, size: Option<i64>, wanted: &Wanted) -> Jo
         puid: None,
         format: None,
         change: Change::Unknown,
+        modified: None,
     }
 }

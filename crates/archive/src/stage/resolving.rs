@@ -71,7 +71,10 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     summary.files_unchanged = counts.files_unchanged;
     summary.files_absent = counts.files_absent;
     let checked = match run.ingest.unchanged {
-        true => check_copies(&run).await?,
+        true => {
+            warn_of_directories(&mut run, resolved.head).await?;
+            check_copies(&run).await?
+        }
         false => Vec::new(),
     };
     let (ingest, is_new) = (run.to_save(), resolved.state == ObjectState::Reserved);
@@ -94,6 +97,21 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     }
     let targets = run.required_stores().iter().map(|name| crate::stores::target(name)).collect();
     Ok(Outcome::Success(queue::Handover { targets: Some(targets), ..queue::Handover::default() }))
+}
+
+/// Empty directories alone make no version, and so they are not recorded.
+async fn warn_of_directories(run: &mut Run<'_>, head: i64) -> Result<()> {
+    let (job, object) = (run.id(), run.ingest.object.unwrap_or(0));
+    let count = run.site.db.read(move |tx| resolve::new_directories(tx, job, object, head)).await?;
+    if count == 0 {
+        return Ok(());
+    }
+    let told = "[directories_not_recorded]";
+    run.ingest.summary.warnings.retain(|warning| !warning.starts_with(told));
+    run.ingest.summary.warnings.push(format!(
+        "{told} empty directories ({count}) are new, and nothing else is: they make no version, so they are not recorded"
+    ));
+    Ok(())
 }
 
 /// A deposit changes nothing only if every required store has what it would change.
@@ -146,6 +164,9 @@ fn answer(
         Resolved::Found(found) => resolve::classify(tx, job, found.object, replaces)?,
         _ => Counts::default(),
     };
+    if let (Resolved::Found(found), false) = (&resolved, replaces) {
+        resolve::carry_directories(tx, job, found)?;
+    }
     if let (Resolved::Found(found), Some(derived)) = (&resolved, derived) {
         derived.check(found, &counts)?;
     }

@@ -286,6 +286,7 @@ fn job_file(reading: &Reading) -> JobFile {
         puid: reading.format.puid.clone(),
         format: Some(serde_json::json!(reading.format).to_string()),
         change: Change::Unknown,
+        modified: reading.task.modified,
     }
 }
 
@@ -321,6 +322,7 @@ async fn fetched(run: Run<'_>) -> Result<Outcome> {
     let checked = Checked {
         metadata: Metadata::default(),
         local_ids: Vec::new(),
+        empty: Vec::new(),
         files: survey.files,
         bytes: survey.bytes,
         kept: Kept { files: survey.files, bytes: survey.bytes },
@@ -396,12 +398,14 @@ async fn finish(
         false => "structure, paths, digests given",
     };
     let warnings = checked.problems.warnings;
+    let empty = checked.empty;
     let ingest = run.to_save();
     let methods = algorithms.join(", ");
     let here = run.site.installation.clone();
     run.context.record(move |tx| {
         let now = tx.now();
         ingest::put_files(tx, id, &left)?;
+        ingest::put_directories(tx, id, &empty)?;
         ingest::save(tx, &ingest)?;
         let mut validation =
             Event::of(&here, id, EventType::Validation, "", now).detail(what).note(found.clone());

@@ -25,6 +25,20 @@ pub struct Listing {
     pub packages: BTreeMap<String, Found>,
     /// What was passed over though someone may wait for it, and why.
     pub strays: Vec<Stray>,
+    /// All of them: only the first are listed.
+    pub strays_total: usize,
+}
+
+/// So many names that are no packages are listed.
+const STRAYS_MAX: usize = 1000;
+
+impl Listing {
+    fn pass_over(&mut self, name: impl Into<String>, why: impl Into<String>) {
+        self.strays_total += 1;
+        if self.strays.len() < STRAYS_MAX {
+            self.strays.push(Stray { name: name.into(), why: why.into() });
+        }
+    }
 }
 
 /// A name that is no package.
@@ -32,12 +46,6 @@ pub struct Listing {
 pub struct Stray {
     pub name: String,
     pub why: String,
-}
-
-impl Stray {
-    fn new(name: impl Into<String>, why: impl Into<String>) -> Stray {
-        Stray { name: name.into(), why: why.into() }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,7 +173,7 @@ impl Walk<'_> {
                 Err(name) => {
                     let shown = path.join(name);
                     let why = "its name is not UTF-8; rename it";
-                    self.listing.strays.push(Stray::new(shown.display().to_string(), why));
+                    self.listing.pass_over(shown.display().to_string(), why);
                     continue;
                 }
             };
@@ -191,7 +199,9 @@ impl Walk<'_> {
         let placed = match place(self.watch, parts) {
             Ok(placed) => placed,
             Err(no) => {
-                self.listing.strays.extend(no.why().map(|why| Stray::new(name, why)));
+                if let Some(why) = no.why() {
+                    self.listing.pass_over(name, why);
+                }
                 return Ok(());
             }
         };
@@ -202,7 +212,7 @@ impl Walk<'_> {
             EntryKind::Link | EntryKind::Special => {
                 // A link could lead anywhere.
                 let why = "it is neither a file nor a directory; put the file itself there";
-                self.listing.strays.push(Stray::new(name, why));
+                self.listing.pass_over(name, why);
                 return Ok(());
             }
         };
@@ -279,7 +289,7 @@ pub async fn bucket(watch: &WatchSection, store: Arc<dyn Store>) -> Result<Listi
                 if let Some(why) = no.why()
                     && listing.strays.last().is_none_or(|last| last.name != name)
                 {
-                    listing.strays.push(Stray::new(name, why));
+                    listing.pass_over(name, why);
                 }
                 continue;
             }
@@ -294,10 +304,10 @@ pub async fn bucket(watch: &WatchSection, store: Arc<dyn Store>) -> Result<Listi
     }
     for (name, draft) in drafts {
         match draft.both {
-            true => listing.strays.push(Stray::new(
+            true => listing.pass_over(
                 name,
                 "there is a file of this name and files below it; rename the file",
-            )),
+            ),
             false => drop(listing.packages.insert(name, draft.finish())),
         }
     }

@@ -149,13 +149,20 @@ async fn copy(
         tokio::fs::create_dir_all(parent).await.map_err(|e| of_disk(parent, &e))?;
     }
     let mut file = tokio::fs::File::create(path).await.map_err(|e| of_disk(path, &e))?;
-    let mut body = store.get(key, None).await.map_err(&failed)?.body;
+    let object = store.get(key, None).await.map_err(&failed)?;
+    let modified = object.meta.modified;
+    let mut body = object.body;
     let mut bytes = 0;
     while let Some(chunk) = body.try_next().await.map_err(&failed)? {
         file.write_all(&chunk).await.map_err(|e| of_disk(path, &e))?;
         bytes += chunk.len() as u64;
     }
     file.sync_all().await.map_err(|e| of_disk(path, &e))?;
+    if let Some(modified) = modified {
+        // The date that the bucket has is the depositor's; that of the copy says nothing.
+        let file = file.into_std().await;
+        file.set_modified(modified).map_err(|e| of_disk(path, &e))?;
+    }
     Ok(bytes)
 }
 

@@ -139,7 +139,7 @@ pub async fn of_place(db: &Db, watch: &WatchSection, limit: usize) -> Result<Pla
             error: error.clone(),
             states,
             packages,
-            skipped_total: listing.strays.len(),
+            skipped_total: listing.strays_total,
             skipped: listing.strays.iter().take(limit).cloned().collect(),
             deposits: deposits(tx, &it)?,
         })

@@ -1,6 +1,6 @@
 //! A bag that is a directory.
 
-use super::{Kind, Member, Members, Serialization};
+use super::{Dated, Kind, Member, Members, Serialization};
 use crate::beneath::{Entries, EntryKind, Folder};
 use crate::error::Error;
 use crate::path;
@@ -60,6 +60,19 @@ fn kind_of(kind: EntryKind) -> Kind {
     }
 }
 
+fn micros(seconds: i64, nanos: u64) -> Option<i64> {
+    seconds.checked_mul(1_000_000)?.checked_add(i64::try_from(nanos / 1000).ok()?)
+}
+
+/// When a file was last written to, in microseconds since 1970.
+pub fn modified(meta: &std::fs::Metadata) -> Option<i64> {
+    let time = meta.modified().ok()?;
+    match time.duration_since(std::time::UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_micros()).ok(),
+        Err(before) => i64::try_from(before.duration().as_micros()).ok().map(|micros| -micros),
+    }
+}
+
 /// A directory that is being read: what is left of it, and its path as text and as bytes.
 struct Level {
     entries: Entries,
@@ -81,7 +94,8 @@ impl Level {
         let mut locator = Vec::with_capacity(self.raw.len() + bytes.len());
         locator.extend_from_slice(&self.raw);
         locator.extend_from_slice(bytes);
-        Member { path, kind: Kind::File, size: None, utf8: utf8 && self.utf8, locator }
+        let utf8 = utf8 && self.utf8;
+        Member { path, kind: Kind::File, size: None, utf8, locator, modified: None }
     }
 }
 
@@ -109,9 +123,11 @@ impl Members for Directory {
             let (name, kind) = entry.map_err(|e| Error::io(about(&level.path), e))?;
             let mut member = level.member(&name);
             member.kind = kind_of(kind);
-            if sizes && member.kind == Kind::File {
+            if sizes && matches!(member.kind, Kind::File | Kind::Directory) {
                 let found = level.entries.info(&name);
-                member.size = Some(found.map_err(|e| Error::io(about(&member.path), e))?.bytes);
+                let found = found.map_err(|e| Error::io(about(&member.path), e))?;
+                member.size = (member.kind == Kind::File).then_some(found.bytes);
+                member.modified = micros(found.modified.0, found.modified.1);
             }
             if member.kind != Kind::Directory {
                 visit(member)?;
@@ -136,6 +152,12 @@ impl Members for Directory {
 
     fn open<'a>(&'a self, locator: &[u8]) -> io::Result<Box<dyn Read + 'a>> {
         Ok(Box::new(self.folder()?.file(os_path(locator)?)?))
+    }
+
+    fn open_dated<'a>(&'a self, locator: &[u8]) -> io::Result<Dated<'a>> {
+        let file = self.folder()?.file(os_path(locator)?)?;
+        let modified = modified(&file.metadata()?);
+        Ok((Box::new(file), modified))
     }
 
     fn size(&self, locator: &[u8]) -> io::Result<u64> {

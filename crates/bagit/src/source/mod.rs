@@ -9,6 +9,7 @@ pub(crate) mod tar_header;
 pub(crate) mod tar_sparse;
 pub mod zip;
 pub(crate) mod zip_format;
+pub(crate) mod zip_time;
 
 use crate::error::Error;
 use serde::Serialize;
@@ -40,7 +41,13 @@ pub struct Member {
     pub utf8: bool,
     /// How the container finds the member again; only it knows the meaning.
     pub locator: Vec<u8>,
+    /// When it was last written to, as the container says: microseconds since 1970. Members of
+    /// directories have it where sizes were asked for; see also [`Members::open_dated`].
+    pub modified: Option<i64>,
 }
+
+/// A member that is open, and when it was last written to.
+pub type Dated<'a> = (Box<dyn Read + 'a>, Option<i64>);
 
 /// A container whose members can be read in any order, by several threads at once.
 pub trait Members: Send + Sync {
@@ -55,6 +62,12 @@ pub trait Members: Send + Sync {
 
     /// Opens a member of kind [`Kind::File`].
     fn open<'a>(&'a self, locator: &[u8]) -> io::Result<Box<dyn Read + 'a>>;
+
+    /// The same, with the date of the very file that is read, where it costs nothing: `None` for
+    /// archives, whose lists have it.
+    fn open_dated<'a>(&'a self, locator: &[u8]) -> io::Result<Dated<'a>> {
+        Ok((self.open(locator)?, None))
+    }
 
     /// The size of a member that was listed without one.
     fn size(&self, locator: &[u8]) -> io::Result<u64>;

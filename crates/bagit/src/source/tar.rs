@@ -162,6 +162,8 @@ impl<T: Tape> TarReader<T> {
 
     fn member(&mut self, mut header: Header, extended: Extended) -> Result<Member, Error> {
         header.path = extended.path.unwrap_or(header.path);
+        let of_header = header.modified.and_then(|seconds| seconds.checked_mul(1_000_000));
+        let modified = extended.modified.or(of_header);
         let kind = header.kind();
         let has_body = matches!(kind, Kind::File | Kind::Unsupported(_));
         let stored = if has_body { extended.size.unwrap_or(header.size) } else { 0 };
@@ -186,7 +188,7 @@ impl<T: Tape> TarReader<T> {
             size = map.size;
             self.holes = Some(map.holes());
         }
-        Ok(Member { path, kind, size: Some(size), utf8, locator })
+        Ok(Member { path, kind, size: Some(size), utf8, locator, modified })
     }
 
     /// Begins the body of a file, after the map that a sparse one has.

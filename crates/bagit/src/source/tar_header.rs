@@ -12,6 +12,8 @@ pub(crate) struct Header {
     pub path: Vec<u8>,
     pub size: u64,
     pub flag: u8,
+    /// Seconds since 1970; archives that are to be the same each time say zero, which says nothing.
+    pub modified: Option<i64>,
     /// The beginning of the map, when it is a sparse member of old GNU tar.
     pub sparse: Option<OldMap>,
 }
@@ -67,6 +69,22 @@ fn text(field: &[u8]) -> &[u8] {
     &field[..field.iter().position(|b| *b == 0).unwrap_or(field.len())]
 }
 
+/// A time of an extended header, `seconds.fraction`, in microseconds.
+fn micros(value: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(value).ok()?;
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let whole = seconds.parse::<i64>().ok()?.checked_mul(1_000_000)?;
+    let digits: String = fraction.chars().chain("000000".chars()).take(6).collect();
+    let part: i64 = digits.parse().ok()?;
+    match seconds.starts_with('-') {
+        true => whole.checked_sub(part),
+        false => whole.checked_add(part),
+    }
+}
+
 impl Header {
     pub fn parse(block: &Block) -> Result<Header, &'static str> {
         if !checksum_is_right(block) {
@@ -83,7 +101,10 @@ impl Header {
             b'S' => Some(OldMap::from_header(block, number)?),
             _ => None,
         };
-        Ok(Header { path, size, flag: block[156], sparse })
+        // A date is no reason to refuse a member.
+        let modified = number(&block[136..148]).and_then(|s| i64::try_from(s).ok());
+        let modified = modified.filter(|seconds| *seconds != 0);
+        Ok(Header { path, size, flag: block[156], modified, sparse })
     }
 
     pub fn kind(&self) -> Kind {
@@ -105,6 +126,8 @@ impl Header {
 pub(crate) struct Extended {
     pub path: Option<Vec<u8>>,
     pub size: Option<u64>,
+    /// Microseconds since 1970.
+    pub modified: Option<i64>,
     pub sparse: SparseRecords,
 }
 
@@ -127,6 +150,7 @@ impl Extended {
 
     fn record(&mut self, key: &[u8], value: &[u8]) -> Result<(), &'static str> {
         match key {
+            b"mtime" => self.modified = micros(value),
             b"path" => self.path = (!value.is_empty()).then(|| value.to_vec()),
             b"size" => {
                 let digits = std::str::from_utf8(value).ok().filter(|v| {
@@ -165,6 +189,17 @@ mod tests {
             b"18446744073709551616 a=b\n",
         ] {
             assert!(Extended::default().read_records(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn times_have_fractions() {
+        assert_eq!(micros(b"1700000000.5"), Some(1_700_000_000_500_000));
+        assert_eq!(micros(b"1700000000"), Some(1_700_000_000_000_000));
+        assert_eq!(micros(b"-1.25"), Some(-1_250_000));
+        assert_eq!(micros(b"12.1234567899"), Some(12_123_456));
+        for bad in [&b""[..], b"x", b"1.x", b"99999999999999999999"] {
+            assert_eq!(micros(bad), None, "{bad:?}");
         }
     }
 

@@ -193,7 +193,8 @@ fn member(entry: &Entry, name: &[u8]) -> Member {
         name_len: entry.name_len as u16,
     };
     let size = if kind == Kind::Directory { 0 } else { entry.size };
-    Member { path, kind, size: Some(size), utf8, locator: locator.to_bytes() }
+    let (locator, modified) = (locator.to_bytes(), entry.modified);
+    Member { path, kind, size: Some(size), utf8, locator, modified }
 }
 
 /// Reads as many bytes as were announced; more, fewer or others are an error.

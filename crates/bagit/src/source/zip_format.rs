@@ -2,6 +2,7 @@
 
 use super::Kind;
 use super::read_at::ReadAt;
+use super::zip_time;
 use std::io;
 
 pub(crate) const LOCAL_HEADER_BYTES: usize = 30;
@@ -88,6 +89,9 @@ pub(crate) struct Entry {
     pub header_at: u64,
     made_by_unix: bool,
     attributes: u32,
+    /// Microseconds since 1970. Where an archive has only the local time that MS-DOS kept, it is
+    /// taken for UTC: nothing says which zone it was.
+    pub modified: Option<i64>,
     pub name_len: usize,
     pub extra_len: usize,
     pub comment_len: usize,
@@ -109,6 +113,7 @@ impl Entry {
             extra_len: usize::from(u16_at(fixed, 30)),
             comment_len: usize::from(u16_at(fixed, 32)),
             attributes: u32_at(fixed, 38),
+            modified: zip_time::of_dos(u16_at(fixed, 14), u16_at(fixed, 12)),
             header_at: u64::from(u32_at(fixed, 42)),
         })
     }
@@ -127,6 +132,7 @@ impl Entry {
                     }
                 }
             }
+            self.modified = zip_time::of_extra(id, data).or(self.modified);
             extra = &extra[4 + len..];
         }
         if i64::try_from(self.size).is_err() || i64::try_from(self.stored).is_err() {

@@ -245,10 +245,11 @@ fn find_id(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<(i64,)>> {
 /// Everything the registry says of what a store can know, in an order that is the same in every
 /// registry: for comparing two of them.
 pub fn dump(tx: &mut Tx<'_>) -> Result<Vec<String>> {
-    const DUMPS: [Statement; 5] = [
+    const DUMPS: [Statement; 6] = [
         statement!("sql/dump_objects"),
         statement!("sql/dump_versions"),
         statement!("sql/dump_files"),
+        statement!("sql/dump_directories"),
         statement!("sql/dump_copies"),
         statement!("sql/dump_events"),
     ];

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::package::empty::EmptyDirectory;
 use crate::package::unpack::unwritable;
 use crate::registry::carried::{Line, RECORD};
 use crate::stage::validating::blocking;
@@ -22,6 +23,8 @@ pub(super) struct Record {
     /// The line about the version.
     pub version: Line,
     pub events: Vec<Event>,
+    /// Every empty directory.
+    pub directories: Vec<EmptyDirectory>,
     /// How many files it has lines of.
     pub files: u64,
     name: String,
@@ -68,6 +71,7 @@ fn damaged(name: &str, what: &str) -> Error {
 
 fn parse(name: String, lines: File) -> Result<Record> {
     let (mut object, mut version, mut events, mut files) = (None, None, Vec::new(), 0);
+    let mut directories = Vec::new();
     for_each_line(&name, &lines, |line| {
         match line {
             Line::Object { identifier, collection, local_ids, lock } => {
@@ -76,13 +80,25 @@ fn parse(name: String, lines: File) -> Result<Record> {
             line @ Line::Version { .. } => version = Some(line),
             Line::Event(event) => events.push(event),
             Line::File { .. } => files += 1,
+            Line::Directory(directory) => directories.push(directory),
         }
         Ok(())
     })?;
     let found = object.zip(version);
     let found = found.ok_or_else(|| damaged(&name, "its first lines are missing"))?;
     let ((identifier, collection, local_ids, lock), version) = found;
-    Ok(Record { identifier, collection, local_ids, lock, version, events, files, name, lines })
+    Ok(Record {
+        identifier,
+        collection,
+        local_ids,
+        lock,
+        version,
+        events,
+        directories,
+        files,
+        name,
+        lines,
+    })
 }
 
 fn for_each_line(

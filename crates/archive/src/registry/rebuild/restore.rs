@@ -19,7 +19,8 @@ pub(super) struct Facts {
 }
 
 pub(super) fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
-    const FORGET: [Statement; 5] = [
+    const FORGET: [Statement; 6] = [
+        statement!("sql/forget_directories"),
         statement!("sql/forget_versions"),
         statement!("sql/forget_files"),
         statement!("sql/forget_copies"),
@@ -107,7 +108,9 @@ fn send_files(tx: &mut Tx<'_>, id: i64, facts: &Facts, index: usize, lines: &[Li
     let later = inventory.versions().get(index..).unwrap_or_default();
     let text = |v: &Option<serde_json::Value>| v.as_ref().map(ToString::to_string);
     let rows = lines.iter().filter_map(|line| {
-        let Line::File { path, size, sha512, digests, puid, format } = line else { return None };
+        let Line::File { path, size, sha512, digests, puid, format, modified } = line else {
+            return None;
+        };
         let has = |version: &&ocfl::Version| {
             let file = inventory.find(version, path);
             file.is_some_and(|file| file.digest.eq_ignore_ascii_case(sha512))
@@ -115,13 +118,13 @@ fn send_files(tx: &mut Tx<'_>, id: i64, facts: &Facts, index: usize, lines: &[Li
         let kept = later.iter().take_while(has).count();
         let until = (kept < later.len()).then(|| i64::try_from(index + kept).unwrap_or(0));
         let since = i64::try_from(index + 1).unwrap_or(0);
-        Some((path, since, until, *size, sha512, text(digests), puid, text(format)))
+        Some((path, since, until, *size, sha512, text(digests), puid, text(format), *modified))
     });
     let rows: Vec<_> = rows.collect();
-    let values: Vec<[Value<'_>; 8]> = rows
+    let values: Vec<[Value<'_>; 9]> = rows
         .iter()
-        .map(|(path, since, until, size, sha512, digests, puid, format)| {
-            db::params![*path, *since, *until, *size, *sha512, digests, *puid, format]
+        .map(|(path, since, until, size, sha512, digests, puid, format, modified)| {
+            db::params![*path, *since, *until, *size, *sha512, digests, *puid, format, *modified]
         })
         .collect();
     tx.send_each(&FILE, &db::params![id], &values)?;
@@ -131,6 +134,7 @@ fn send_files(tx: &mut Tx<'_>, id: i64, facts: &Facts, index: usize, lines: &[Li
 fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
     const VERSION: Statement = statement!("sql/insert_version");
     const COUNT: Statement = statement!("sql/count_old_version");
+    const DIRECTORIES: Statement = statement!("sql/restore_directories", per engine);
     for carried in &facts.versions {
         let Line::Version {
             number,
@@ -166,6 +170,9 @@ fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
             ],
         )?;
         tx.send(&COUNT, &db::params![id, *number])?;
+        let rows: Vec<[Value<'_>; 2]> =
+            carried.directories.iter().map(|d| db::params![&d.path, d.modified]).collect();
+        tx.send_each(&DIRECTORIES, &db::params![id, *number], &rows)?;
         for event in &carried.events {
             events::insert(tx, Some(id), Some(*number), Some(*job), std::slice::from_ref(event))?;
             events::adopt(tx, id, event)?;

@@ -1,0 +1,1 @@
+delete from empty_directories where object = $1
