@@ -136,3 +136,75 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     assert_eq!(found(&ill, "secret")["state"], "warning");
     assert!(!ill.to_string().contains("hush"));
 }
+
+/// What works on any machine, however full its disk is.
+const ROOM: [&str; 4] =
+    ["--set", "work_space.admit_percent=95", "--set", "work_space.stop_percent=99"];
+
+#[test]
+fn objects_of_a_store_that_is_no_longer_configured_are_not_lost_silently() {
+    let dir = private_dir();
+    let configure = |text: &str| std::fs::write(dir.path().join("accession.toml"), text).unwrap();
+    std::fs::create_dir(dir.path().join("letters")).unwrap();
+    std::fs::write(dir.path().join("letters/a.txt"), "Dear Ann").unwrap();
+    let letters = dir.path().join("letters").display().to_string();
+    let ingest = [&["ingest", &letters][..], &ROOM].concat();
+    assert!(accession(dir.path(), &ingest).status.success());
+    // The store that is there by itself is replaced by what is configured.
+    configure("[stores.other]\nurl = 'other'\n");
+    let line = "add `[stores.main] url = \"stores/main\"`";
+    for command in [&["objects", "list"][..], &ingest, &["status"]] {
+        let said = error(dir.path(), command, 2);
+        assert!(said.contains(line) && said.contains("[store_not_configured]"), "{said}");
+    }
+    let output = accession(dir.path(), &["--json", "doctor"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("[stores.main] url"), "{said}");
+    // As it says.
+    configure("[stores.other]\nurl = 'other'\n[stores.main]\nurl = 'stores/main'\n");
+    assert!(accession(dir.path(), &["objects", "list"]).status.success());
+    let doctor = json(dir.path(), &["doctor"]);
+    let of = |what: &str| {
+        let findings = doctor["findings"].as_array().unwrap().iter();
+        findings.filter(|f| f["what"] == what).map(|f| f["found"].to_string()).collect::<String>()
+    };
+    assert!(of("store other").contains("no object is in it"), "{doctor}");
+    assert!(!of("store main").contains("no object"), "{doctor}");
+    // Now each object is in both, so none is lost without one of them; but it is told.
+    std::fs::write(dir.path().join("letters/a.txt"), "Dear Bob").unwrap();
+    assert!(accession(dir.path(), &ingest).status.success());
+    configure("[stores.other]\nurl = 'other'\n");
+    let output = accession(dir.path(), &["objects", "list"]);
+    assert!(output.status.success(), "{output:?}");
+    let doctor = json(dir.path(), &["doctor"]);
+    assert!(doctor.to_string().contains("copies in main, not configured"), "{doctor}");
+}
+
+#[test]
+fn the_doctor_warns_of_what_has_no_effect() {
+    let dir = private_dir();
+    let text = "[stores.main]\nurl = 'stores/main'\n[stores.unused]\nurl = 'unused'\n
+        [collections.default]\nstores = ['main']\n
+        [collections.maps]\nstores = ['main']\nnotify = [{address = 'maps@example.org'}]\n";
+    std::fs::write(dir.path().join("accession.toml"), text).unwrap();
+    let report = |dir: &Path| json(dir, &[&["doctor"], &ROOM[..]].concat());
+    let found = |report: &Value, what: &str, part: &str| {
+        let all = report["findings"].as_array().unwrap().iter();
+        all.filter(|f| f["what"] == what && f["state"] == "warning")
+            .any(|f| f["found"].as_str().unwrap().contains(part))
+    };
+    let doctor = report(dir.path());
+    assert_eq!(doctor["problems"], 0, "{doctor}");
+    assert!(found(&doctor, "notify", "maps should tell people by mail"), "{doctor}");
+    assert!(found(&doctor, "store unused", "no collection keeps anything in it"), "{doctor}");
+    assert!(!found(&doctor, "store main", ""), "{doctor}");
+    assert!(found(&doctor, "identifiers", "99999"), "{doctor}");
+    // Also of collections that were made by a command.
+    std::fs::write(dir.path().join("accession.toml"), "").unwrap();
+    let notify = r#"notify=[{"address": "m@example.org"}]"#;
+    let made = accession(dir.path(), &["collection", "create", "posters", notify]);
+    assert!(made.status.success(), "{made:?}");
+    let doctor = report(dir.path());
+    assert!(found(&doctor, "notify", "posters"), "{doctor}");
+}

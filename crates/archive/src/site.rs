@@ -127,8 +127,9 @@ impl Site {
                 (name.clone(), StoreSettings { url, storage_class })
             })
             .collect();
-        let prepared = config.clone();
+        let (prepared, place) = (config.clone(), data.to_path_buf());
         let installation = db.write_blocking(move |tx| {
+            crate::registry::placed::check_configured(tx, &prepared, &place)?;
             crate::setup::prepare(tx, &prepared)?;
             crate::setup::installation(tx)
         })?;

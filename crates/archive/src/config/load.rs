@@ -64,12 +64,8 @@ impl Config {
             layers.flag(assignment)?;
         }
         let Layers { tree, origins } = layers;
-        let mut config: Config = serde_json::from_value(tree).map_err(|error| {
-            Error::permanent(
-                "config_value",
-                format!("the configuration is incomplete: {error}; see docs/configuration.md"),
-            )
-        })?;
+        let mut config: Config = serde_json::from_value(tree.clone())
+            .map_err(|error| incomplete(&tree, &origins, &error))?;
         config.fill_in(data_dir);
         let loaded = Loaded { config, origins, file };
         loaded.check()?;
@@ -146,13 +142,82 @@ impl Loaded {
 
     /// The origin of a key, or of the first key below it: where a problem should be looked for.
     fn near(&self, key: &str) -> Origin {
-        let below = format!("{key}.");
-        let first = || self.origins.iter().find(|(k, _)| k.starts_with(&below));
         match self.origin(key) {
-            Origin::Default => first().map_or(Origin::Default, |(_, origin)| origin.clone()),
+            Origin::Default => first_below(&self.origins, key),
             origin => origin,
         }
     }
+}
+
+fn first_below(origins: &BTreeMap<String, Origin>, key: &str) -> Origin {
+    let below = format!("{key}.");
+    let first = origins.iter().find(|(k, _)| k.starts_with(&below));
+    first.map_or(Origin::Default, |(_, origin)| origin.clone())
+}
+
+/// What is said of a section that lacks a value, when all that there is was read.
+fn incomplete(
+    tree: &Value,
+    origins: &BTreeMap<String, Origin>,
+    error: &serde_json::Error,
+) -> Error {
+    let message = error.to_string();
+    let key = match (incomplete_section(tree, &message), missing_field(&message)) {
+        (Some(section), Some(field)) => format!(
+            "{}{section}.{field}: ",
+            match first_below(origins, &section) {
+                Origin::Default => String::new(),
+                origin => format!("{origin}: "),
+            }
+        ),
+        _ => String::new(),
+    };
+    Error::permanent(
+        "config_value",
+        format!("{key}{message}; docs/configuration.md lists every setting"),
+    )
+}
+
+/// The field that a message of serde's says is missing.
+fn missing_field(message: &str) -> Option<&str> {
+    message.strip_prefix("missing field `")?.split('`').next()
+}
+
+/// The section that cannot be read by itself, and fails in the same way as the whole.
+fn incomplete_section(tree: &Value, message: &str) -> Option<String> {
+    fn within(wrap: &dyn Fn(Value) -> Value, value: &Value, message: &str) -> Option<String> {
+        let alone: Vec<(String, Value, Value)> = match value {
+            Value::Object(map) => map
+                .iter()
+                .map(|(name, child)| {
+                    (name.clone(), child.clone(), serde_json::json!({ name: child }))
+                })
+                .collect(),
+            Value::Array(list) => list
+                .iter()
+                .enumerate()
+                .map(|(at, child)| (at.to_string(), child.clone(), serde_json::json!([child])))
+                .collect(),
+            _ => return None,
+        };
+        alone.into_iter().filter(|(_, child, _)| child.is_object() || child.is_array()).find_map(
+            |(name, child, whole)| {
+                let read = serde_json::from_value::<Config>(wrap(whole));
+                if read.err()?.to_string() != message {
+                    return None;
+                }
+                let deeper = |inner: Value| match value {
+                    Value::Array(_) => wrap(Value::Array(vec![inner])),
+                    _ => wrap(serde_json::json!({ name.as_str(): inner })),
+                };
+                Some(match within(&deeper, &child, message) {
+                    Some(below) => format!("{name}.{below}"),
+                    None => name.clone(),
+                })
+            },
+        )
+    }
+    within(&|whole| whole, tree, message)
 }
 
 /// The values so far.
@@ -191,6 +256,14 @@ impl Layers {
         walk(String::new(), document.get_ref(), &mut keys);
         if let Err(error) = toml::from_str::<Config>(&text) {
             let at = error.span().map(|span| span.start);
+            if let Some(field) = missing_field(error.message()) {
+                let tree = toml::from_str::<toml::Table>(&text).ok();
+                let tree = tree.and_then(|table| serde_json::to_value(table).ok());
+                let section = tree.and_then(|tree| incomplete_section(&tree, error.message()));
+                let at = section.as_ref().and_then(|section| place_of(document.get_ref(), section));
+                let key = section.map(|section| format!("{section}.{field}")).unwrap_or_default();
+                return Err(wrong("config_value", at, &key, error.message()));
+            }
             let before = keys.iter().filter(|(_, start)| at.is_some_and(|at| *start <= at));
             let key = before.max_by_key(|(_, start)| *start).map_or("", |(key, _)| key);
             return Err(wrong("config_value", at, key, error.message()));
@@ -306,6 +379,25 @@ fn walk(above: String, table: &DeTable<'_>, keys: &mut Vec<(String, usize)>) {
             }
             _ => keys.push((key, name.span().start)),
         }
+    }
+}
+
+/// Where the name of a table stands, or the table itself in a list of them.
+fn place_of(table: &DeTable<'_>, key: &str) -> Option<usize> {
+    let (first, rest) = key.split_once('.').unwrap_or((key, ""));
+    let (name, value) = table.iter().find(|(name, _)| {
+        let name: &str = name.get_ref();
+        name == first
+    })?;
+    let (mut at, mut value, mut rest) = (name.span().start, value, rest);
+    while let DeValue::Array(list) = value.get_ref() {
+        let (index, after) = rest.split_once('.').unwrap_or((rest, ""));
+        value = list.get(index.parse::<usize>().ok()?)?;
+        (at, rest) = (value.span().start, after);
+    }
+    match value.get_ref() {
+        DeValue::Table(table) if !rest.is_empty() => place_of(table, rest),
+        _ => Some(at),
     }
 }
 

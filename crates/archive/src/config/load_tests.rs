@@ -120,7 +120,20 @@ fn errors_name_the_file_the_line_and_the_key() {
         ("[upload]\nbytes_max = '5 XB'\n", vec!["accession.toml:2: upload.bytes_max", "bytes"]),
         ("[fetch\n", vec!["accession.toml:1:"]),
         ("[colour]\nx=1\n", vec!["accession.toml:1:", "unknown field `colour`"]),
-        ("[stores.a]\n", vec!["accession.toml:1:", "missing field `url`"]),
+        ("[stores.a]\n", vec!["accession.toml:1: stores.a.url: missing field `url`"]),
+        (
+            "[fetch]\ntries = 3\n\n[mail]\nhost = 'x'\n\n[upload]\nbytes_max = 5\n",
+            vec!["accession.toml:4: mail.from: missing field `from`"],
+        ),
+        ("[mail]\nfrom = 'a@b'\n", vec!["accession.toml:1: mail.host: missing field `host`"]),
+        (
+            "[[watch]]\npath = 'in'\ncollection = 'c'\n\n[[watch]]\ncollection = 'c'\n",
+            vec!["accession.toml:5: watch.1.path: missing field `path`"],
+        ),
+        (
+            "[stores.b]\nurl = 'x'\n[identifiers.ezid]\nurl = 'https://x'\n",
+            vec!["accession.toml:3: identifiers.ezid.user: missing field `user`"],
+        ),
         (
             "\n[fetch]\ntries = 0\nconnections = 9999\n",
             vec![
@@ -176,7 +189,10 @@ fn wrong_variables_and_flags_are_named() {
             Case::new("").env("ACCESSION_FETCH_TRIES", "99"),
             "environment ACCESSION_FETCH_TRIES: fetch.tries is 99",
         ),
-        (Case::new("").env("ACCESSION_MAIL_HOST", "x"), "missing field `from`"),
+        (
+            Case::new("").env("ACCESSION_MAIL_HOST", "x"),
+            "environment ACCESSION_MAIL_HOST: mail.from: missing field `from`",
+        ),
         (Case::new("").set("fetch.tries"), "has no `=`"),
         (
             Case::new("").set("fetch.trials=3"),

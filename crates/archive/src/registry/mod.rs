@@ -3,6 +3,7 @@
 pub mod carried;
 pub mod compare;
 pub mod events;
+pub mod placed;
 pub mod premis;
 pub mod rebuild;
 pub mod record;

@@ -1,5 +1,6 @@
 //! `accession doctor`: tries everything that work depends on, and says what to fix.
 
+mod kept;
 mod local;
 mod outside;
 
@@ -67,10 +68,17 @@ pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
     let loaded = site::configuration(global);
     let mut findings = vec![configuration(&loaded)];
     findings.extend(local::data_directory(global)?);
-    findings.extend(local::database(global));
+    let database = local::database(global);
+    let is_reached = database.iter().all(|finding| finding.state != State::Problem);
+    findings.extend(database);
     findings.extend(local::signatures(global));
     match &loaded {
-        Ok(loaded) => findings.extend(configured(&loaded.config, global)?),
+        Ok(loaded) => {
+            findings.extend(configured(&loaded.config, global)?);
+            if is_reached {
+                findings.extend(kept::all(&loaded.config, global)?);
+            }
+        }
         // What it says of stores may be right; but a guess is no examination.
         Err(_) => findings.push(Finding::warning(
             "stores, mail, …",
