@@ -1,6 +1,7 @@
 //! Where a database is: `sqlite:///path`, a plain path, or `postgres://…` as libpq users know it.
 
 use crate::error::{Error, Result};
+use crate::tx::Engine;
 use percent_encoding::percent_decode_str;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,13 @@ impl Address {
             })?)));
         }
         Err(bad("it begins with neither sqlite: nor postgres:"))
+    }
+
+    pub fn engine(&self) -> Engine {
+        match self {
+            Address::Sqlite(_) => Engine::Sqlite,
+            Address::Postgres(_) => Engine::Postgres,
+        }
     }
 
     pub fn sqlite(path: impl AsRef<Path>) -> Address {

@@ -1,5 +1,7 @@
 //! What can go wrong with a database, in classes a caller can act on.
 
+use rusqlite::ffi::SQLITE_CONSTRAINT_TRIGGER;
+
 /// A database error. Messages never contain a password.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -29,6 +31,13 @@ pub enum Error {
         "`{0}` is not a database address: {1}; write sqlite:///path/to/file or postgres://user@host/name"
     )]
     BadAddress(String, String),
+    /// It was moved to another place, or is being moved.
+    #[error("{0}")]
+    Moved(String),
+    #[error("the database {0} is not empty: {1}; name one that does not exist yet, or a new one")]
+    NotEmpty(String, String),
+    #[error("the database cannot be moved: {0}")]
+    NotMovable(String),
     /// Another transaction won; the engine runs the closure again.
     #[error("a concurrent transaction collided with this one: {0}")]
     Collision(String),
@@ -71,6 +80,14 @@ impl Error {
             Some(Code::NotADatabase | Code::DatabaseCorrupt) => {
                 Error::NotOurs(context.to_string(), text)
             }
+            // There are no other triggers than those of a database that was moved.
+            Some(Code::ConstraintViolation)
+                if error
+                    .sqlite_error()
+                    .is_some_and(|e| e.extended_code == SQLITE_CONSTRAINT_TRIGGER) =>
+            {
+                Error::Moved(text)
+            }
             Some(Code::ConstraintViolation) => Error::Constraint(text),
             _ => Error::Other(context.to_string(), text),
         }
@@ -100,6 +117,7 @@ impl Error {
             "40001" | "40P01" | "55P03" => Error::Collision(text),
             "23505" => Error::Duplicate(text),
             "23502" | "23503" | "23514" => Error::Constraint(text),
+            "AC001" => Error::Moved(text),
             "53100" => Error::NoSpace(context.to_string()),
             "25006" => Error::ReadOnly(context.to_string()),
             // Also a session that was ended because it, or its transaction, was idle for too long.

@@ -14,6 +14,7 @@ mod operation;
 mod postgres;
 mod row;
 mod sqlite;
+mod transfer;
 mod tx;
 mod wakes;
 
@@ -26,6 +27,7 @@ pub use operation::Lane;
 pub use row::{FromColumn, FromRow, Row};
 pub use sqlite::{Rewrite, backup, open_beside, restore};
 pub use statement::Statement;
+pub use transfer::{Move, Moved, MovedTable, MovedTo, Step as MoveStep, reopen, transfer};
 pub use tx::{Engine, Tx};
 pub use value::Value;
 
@@ -53,6 +55,8 @@ pub struct Options {
     pub readers: usize,
     /// Closures that may wait in this process; one more is refused as busy.
     pub waiting_max: usize,
+    /// Opens a database although it was moved to another place.
+    pub moved: bool,
 }
 
 impl Default for Options {
@@ -64,6 +68,7 @@ impl Default for Options {
             connections: 8,
             readers: 2,
             waiting_max: 100_000,
+            moved: false,
         }
     }
 }

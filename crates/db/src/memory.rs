@@ -14,7 +14,8 @@ impl Memory {
     /// `rewrites` change statements, to prove that a test notices.
     pub fn open(migrations: &[Migration], rewrites: Vec<Rewrite>) -> Result<Memory> {
         let connection = SqliteConnection::in_memory(rewrites)?;
-        migrate::run(&mut Tx::new(Inner::Sqlite(&connection), 0), "in memory", migrations)?;
+        let mut tx = Tx::new(Inner::Sqlite(&connection), 0);
+        migrate::run(&mut tx, "in memory", migrations, false)?;
         Ok(Memory { connection })
     }
 

@@ -1,7 +1,9 @@
 //! Numbered, forward-only changes to the schema, run at start inside one transaction under a lock.
 
+use crate::clock::Micros;
 use crate::error::{Error, Result};
 use crate::statement::Statement;
+use crate::transfer::{self, MOVED};
 use crate::tx::{Engine, Tx};
 
 /// One step of the schema. Steps run in the order of their numbers; a crate on its own may lack
@@ -41,7 +43,12 @@ const APPLIED: Statement = statement!("sql/applied_schemas");
 const RECORD: Statement = statement!("sql/record_schema");
 
 /// The caller holds the engine's lock and commits.
-pub(crate) fn run(tx: &mut Tx<'_>, shown: &str, migrations: &[Migration]) -> Result<()> {
+pub(crate) fn run(
+    tx: &mut Tx<'_>,
+    shown: &str,
+    migrations: &[Migration],
+    may_be_moved: bool,
+) -> Result<()> {
     tx.raw("create table if not exists schema_versions (version bigint primary key, name text not null, applied_at bigint not null)")?;
     tx.raw(match tx.engine() {
         Engine::Sqlite => {
@@ -51,13 +58,18 @@ pub(crate) fn run(tx: &mut Tx<'_>, shown: &str, migrations: &[Migration]) -> Res
             "create table if not exists commit_marks (id bigint primary key, number bigint not null, at bigint not null) with (fillfactor = 50)"
         }
     })?;
-    let applied: Vec<(i64,)> = tx.query(&APPLIED, &[])?;
-    let newest = applied.iter().map(|row| row.0).max().unwrap_or(0);
+    let rows: Vec<(i64, String, Micros)> = tx.query(&APPLIED, &[])?;
+    if !may_be_moved {
+        transfer::refuse_moved(shown, &rows)?;
+    }
+    let applied: Vec<i64> =
+        rows.into_iter().map(|row| row.0).filter(|version| *version != MOVED).collect();
+    let newest = applied.iter().copied().max().unwrap_or(0);
     let known = migrations.last().map_or(0, |m| m.number);
     if newest > known {
         return Err(Error::TooNew(shown.to_string(), newest, known));
     }
-    for migration in migrations.iter().filter(|m| !applied.contains(&(m.number,))) {
+    for migration in migrations.iter().filter(|m| !applied.contains(&m.number)) {
         tx.raw(match tx.engine() {
             Engine::Sqlite => migration.sqlite,
             Engine::Postgres => migration.postgres,

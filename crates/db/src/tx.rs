@@ -6,6 +6,7 @@ use crate::postgres::PostgresConnection;
 use crate::row::{FromRow, Row};
 use crate::sqlite::SqliteConnection;
 use crate::statement::Statement;
+use crate::transfer::RANGE;
 use crate::value::{Column, Value};
 use std::collections::HashSet;
 use tokio_postgres::types::ToSql;
@@ -245,13 +246,11 @@ impl<'c> Tx<'c> {
     /// As [`Tx::next_ids`], where only the order matters: PostgreSQL gives a whole range at once,
     /// of which the values that are not wanted are left out.
     pub fn next_range(&mut self, sequence: &'static str, count: usize) -> Result<Vec<i64>> {
-        const RANGE: usize = 4096;
         if self.engine() == Engine::Sqlite {
             return self.next_ids(sequence, count);
         }
-        let firsts = self.next_ids(sequence, count.div_ceil(RANGE))?;
-        let range = RANGE as i64;
-        let all = firsts.into_iter().flat_map(|n| n * range..(n + 1) * range);
+        let firsts = self.next_ids(sequence, count.div_ceil(RANGE as usize))?;
+        let all = firsts.into_iter().flat_map(|n| n * RANGE..(n + 1) * RANGE);
         Ok(all.take(count).collect())
     }
 

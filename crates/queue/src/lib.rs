@@ -16,6 +16,9 @@ pub use job::*;
 
 use db::{Migration, migration};
 
+/// Sequences whose values are ranges on PostgreSQL, for [`db::Move`].
+pub const RANGED_SEQUENCES: &[&str] = &["tokens"];
+
 /// The schema of the queue.
 pub const MIGRATIONS: &[Migration] = &[
     migration!(1, "0001_queue"),

@@ -11,6 +11,7 @@ mod ezid;
 mod identity;
 mod invalid;
 mod matrix;
+mod moving;
 mod names;
 mod outage;
 mod recovery;

@@ -96,7 +96,7 @@ impl Reckoning {
 }
 
 pub(crate) struct PostgresConnection {
-    pipeline: Pipeline,
+    pub(super) pipeline: Pipeline,
     statements: HashMap<&'static str, Arc<Prepared>>,
     /// Statements whose answers are to come with the next, and those that came.
     asked_ahead: VecDeque<Arc<Prepared>>,
@@ -105,7 +105,7 @@ pub(crate) struct PostgresConnection {
     clock: Option<(Micros, Instant)>,
     reckoning: Option<Reckoning>,
     begun_ahead: bool,
-    shown: String,
+    pub(super) shown: String,
     step: Option<Step>,
 }
 
@@ -445,7 +445,7 @@ impl PostgresConnection {
         Ok(Answered { prepared, answer })
     }
 
-    fn explain(&mut self, wrong: Wrong) -> Error {
+    pub(super) fn explain(&mut self, wrong: Wrong) -> Error {
         if wrong.is_null_in(MARK.name) {
             // The machine slept, or somebody set a clock. The next transaction asks for it.
             self.clock = None;

@@ -3,6 +3,7 @@
 
 mod connect;
 mod connection;
+mod copy;
 mod news;
 mod pipeline;
 mod socket;
@@ -11,6 +12,7 @@ mod wire;
 
 use connection::Mark;
 pub(crate) use connection::PostgresConnection;
+pub(crate) use copy::PostgresTables;
 
 use crate::address::Server;
 use crate::error::{Error, Result};
@@ -146,7 +148,8 @@ fn prepare(
         "SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"
     ))?;
     let now = options.clock.injected().unwrap_or(now);
-    migrate::run(&mut Tx::new(Inner::Postgres(&mut connection), now), server.shown(), migrations)?;
+    let mut tx = Tx::new(Inner::Postgres(&mut connection), now);
+    migrate::run(&mut tx, server.shown(), migrations, options.moved)?;
     connection.raw("COMMIT")?;
     // Marks of threads that are long gone.
     connection.raw(&format!("DELETE FROM commit_marks WHERE at < {}", now - MARKS_KEPT))?;

@@ -55,7 +55,7 @@ pub(super) enum Trouble {
 }
 
 impl Wrong {
-    fn with(statement: &'static str, trouble: Trouble) -> Wrong {
+    pub(super) fn with(statement: &'static str, trouble: Trouble) -> Wrong {
         Wrong { statement, trouble, before: Vec::new() }
     }
 
@@ -91,7 +91,7 @@ enum Kind {
 }
 
 pub(super) struct Pipeline {
-    wire: Wire,
+    pub(super) wire: Wire,
     /// What was said and not answered yet, oldest first.
     rounds: VecDeque<Round>,
     /// What is to be said with the next question.
@@ -351,7 +351,7 @@ fn type_of(oid: u32) -> Type {
     Type::from_oid(oid).unwrap_or(Type::UNKNOWN)
 }
 
-fn refusal(mut fields: ErrorFields<'_>) -> io::Result<Trouble> {
+pub(super) fn refusal(mut fields: ErrorFields<'_>) -> io::Result<Trouble> {
     let (mut code, mut text) = (String::new(), String::new());
     while let Some(field) = fields.next()? {
         match field.type_() {

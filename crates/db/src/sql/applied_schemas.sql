@@ -1,1 +1,1 @@
-select version from schema_versions
+select version, name, applied_at from schema_versions order by version

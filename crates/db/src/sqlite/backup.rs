@@ -101,7 +101,7 @@ fn check(source: &SqliteConnection) -> Result<()> {
 }
 
 /// Makes the copy durable under its real name.
-fn finish(partial: &Path, to: &Path) -> Result<()> {
+pub(super) fn finish(partial: &Path, to: &Path) -> Result<()> {
     let io = |e: std::io::Error| Error::Other(to.display().to_string(), e.to_string());
     std::fs::File::open(partial).and_then(|f| f.sync_all()).map_err(io)?;
     std::fs::rename(partial, to).map_err(io)?;
@@ -109,17 +109,22 @@ fn finish(partial: &Path, to: &Path) -> Result<()> {
     std::fs::File::open(parent).and_then(|d| d.sync_all()).map_err(io)
 }
 
-fn refuse_existing(to: &Path) -> Result<()> {
-    match to.exists() {
-        true => Err(Error::CannotOpen(
-            to.display().to_string(),
-            "it exists already; name a file that does not".to_string(),
-        )),
-        false => Ok(()),
+pub(super) fn refuse_existing(to: &Path) -> Result<()> {
+    let refused = |why: &str| Err(Error::CannotOpen(to.display().to_string(), why.to_string()));
+    // SQLite would take the log of a database that is gone for that of the new one.
+    let has_log = |suffix| std::fs::metadata(beside(to, suffix)).is_ok_and(|log| log.len() > 0);
+    if to.exists() {
+        return refused("it exists already; name a file that does not");
     }
+    if has_log("-wal") || has_log("-journal") {
+        return refused(
+            "the log of another database is beside it (-wal, -journal); put that where its database is, or name another file",
+        );
+    }
+    Ok(())
 }
 
-fn remove(path: &Path) -> Result<()> {
+pub(super) fn remove(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::Other(path.display().to_string(), e.to_string()))

@@ -72,6 +72,17 @@ impl SqliteConnection {
         Ok(connection)
     }
 
+    /// Of a new file that nobody else uses, and that counts only once it is synced as a whole.
+    pub fn connect_alone(path: &Path) -> Result<SqliteConnection> {
+        let connection = Self::connect(path)?;
+        connection.claim_file()?;
+        for (name, value) in [("journal_mode", "off"), ("synchronous", "off")] {
+            connection.pragma(name, value)?;
+        }
+        connection.pragma("cache_size", "-65536")?;
+        Ok(connection)
+    }
+
     pub fn in_memory(rewrites: Vec<Rewrite>) -> Result<SqliteConnection> {
         let inner = Connection::open_in_memory().map_err(|e| Error::from_sqlite("in memory", e))?;
         Ok(Self::wrap(inner, "in memory".to_string(), rewrites))

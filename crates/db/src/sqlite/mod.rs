@@ -5,7 +5,9 @@ mod backup;
 mod bell;
 mod checkpoints;
 mod connection;
+mod copy;
 mod gate;
+mod new_file;
 mod private;
 mod writer;
 
@@ -13,6 +15,8 @@ pub use backup::{backup, restore};
 pub(crate) use bell::Bell;
 pub use connection::Rewrite;
 pub(crate) use connection::SqliteConnection;
+pub(crate) use copy::SqliteTables;
+pub(crate) use new_file::NewFile;
 pub use private::open_beside;
 
 use crate::clock::Clock;

@@ -7,7 +7,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// What belongs to a database, beside its own file. SQLite gives its files the database's mode.
-const BESIDE: [&str; 6] = ["-wal", "-shm", "-turn", "-pen", "-bell", "-programs"];
+const BESIDE: [&str; 7] = ["-wal", "-shm", "-turn", "-pen", "-bell", "-programs", "-move"];
 
 /// Makes the database's file if it is not there, and takes away what other users may do with the
 /// files that are.

@@ -62,7 +62,7 @@ impl Writer {
         }
         let migrated = self.connection.begin().and_then(|()| {
             let mut tx = Tx::new(Inner::Sqlite(&self.connection), self.options.clock.now_here());
-            migrate::run(&mut tx, &self.connection.shown, migrations)
+            migrate::run(&mut tx, &self.connection.shown, migrations, self.options.moved)
         });
         let ended = match migrated {
             Ok(()) => self.connection.commit(),

@@ -51,6 +51,20 @@ pub fn register(tx: &mut Tx<'_>, now: Micros, worker: &NewWorker, lease: Micros)
     Ok(id)
 }
 
+/// Refuses while a worker has a lease: what it works on would be lost to it.
+pub fn refuse_live(tx: &mut Tx<'_>, now: Micros) -> Result<()> {
+    const LIVE: Statement = statement!("sql/live_workers");
+    let live: Vec<(String, String, i64)> = tx.query(&LIVE, &db::params![now])?;
+    if live.is_empty() {
+        return Ok(());
+    }
+    let named = live.iter().map(|(name, host, pid)| format!("{name} (pid {pid} on {host})"));
+    Err(Error::Refused(format!(
+        "workers are at work: {}; stop them and try again. One that was killed counts until its lease has run out, within a minute",
+        named.collect::<Vec<_>>().join(", ")
+    )))
+}
+
 /// A job that the database says a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holding {

@@ -1,4 +1,6 @@
-//! `accession db backup|restore|info`
+//! `accession db backup|restore|migrate|reopen|info`
+
+mod migrate;
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -32,6 +34,14 @@ enum Command {
         /// The backup
         file: PathBuf,
     },
+    /// Move everything to a new database of the other engine: SQLite to PostgreSQL, or back
+    #[command(after_help = migrate::HELP)]
+    Migrate(migrate::Args),
+    /// Use a database again that was moved to another place, or whose move was interrupted
+    #[command(
+        after_help = "What was done at the other place since then is not in it; never use both.\n\nExample:\n  accession --data /var/lib/accession db reopen"
+    )]
+    Reopen,
     /// Say which database is used, and how large it is
     #[command(after_help = "Example:
   accession db info")]
@@ -70,6 +80,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
                 &serde_json::json!({"restored": to}),
             )
         }
+        Command::Migrate(args) => migrate::run(&args, global),
+        Command::Reopen => migrate::reopen(global),
         Command::Info => {
             let session = Session::open(global)?;
             let shown = session.db.address().to_string();

@@ -1,0 +1,1 @@
+select name, applied_at from schema_versions where version = $1

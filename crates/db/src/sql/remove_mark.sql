@@ -1,0 +1,1 @@
+delete from schema_versions where version = $1
