@@ -171,14 +171,27 @@ fn objects_of_a_store_that_is_no_longer_configured_are_not_lost_silently() {
     };
     assert!(of("store other").contains("no object is in it"), "{doctor}");
     assert!(!of("store main").contains("no object"), "{doctor}");
-    // Now each object is in both, so none is lost without one of them; but it is told.
-    std::fs::write(dir.path().join("letters/a.txt"), "Dear Bob").unwrap();
-    assert!(accession(dir.path(), &ingest).status.success());
+}
+
+#[test]
+fn a_store_that_has_only_second_copies_may_be_missing_and_is_told() {
+    let dir = private_dir();
+    let configure = |text: &str| std::fs::write(dir.path().join("accession.toml"), text).unwrap();
+    configure("[stores.other]\nurl = 'other'\n[stores.main]\nurl = 'stores/main'\n");
+    std::fs::write(dir.path().join("letter.txt"), "Dear Ann").unwrap();
+    let letter = dir.path().join("letter.txt").display().to_string();
+    let ingest = [&["ingest", &letter][..], &ROOM].concat();
+    let done = accession(dir.path(), &ingest);
+    assert!(done.status.success(), "{done:?}");
     configure("[stores.other]\nurl = 'other'\n");
-    let output = accession(dir.path(), &["objects", "list"]);
-    assert!(output.status.success(), "{output:?}");
-    let doctor = json(dir.path(), &["doctor"]);
-    assert!(doctor.to_string().contains("copies in main, not configured"), "{doctor}");
+    let listed = accession(dir.path(), &["objects", "list"]);
+    assert!(listed.status.success(), "{listed:?}");
+    let doctor = json(dir.path(), &[&["doctor"], &ROOM[..]].concat());
+    let stores = doctor["findings"].as_array().unwrap().iter().find(|f| f["what"] == "stores");
+    let stores = stores.unwrap_or_else(|| panic!("{doctor}"));
+    assert_eq!(stores["state"], "warning", "{doctor}");
+    assert!(stores["found"].as_str().unwrap().contains("copies in main, not configured"));
+    assert!(stores["fix"].as_str().unwrap().contains("[stores.main] url = \"stores/main\""));
 }
 
 #[test]
@@ -202,7 +215,7 @@ fn the_doctor_warns_of_what_has_no_effect() {
     assert!(found(&doctor, "identifiers", "99999"), "{doctor}");
     // Also of collections that were made by a command.
     std::fs::write(dir.path().join("accession.toml"), "").unwrap();
-    let notify = r#"notify=[{"address": "m@example.org"}]"#;
+    let notify = r#"notify=[{address = "m@example.org"}]"#;
     let made = accession(dir.path(), &["collection", "create", "posters", notify]);
     assert!(made.status.success(), "{made:?}");
     let doctor = report(dir.path());

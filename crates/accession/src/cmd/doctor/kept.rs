@@ -92,7 +92,7 @@ fn unused(config: &Config, collections: &[Collection], with_copies: &[String]) -
             false if !with_copies.is_empty() => Some(Finding::warning(
                 what,
                 format!("no object is in it, and there are objects in {}", with_copies.join(", ")),
-                "see that its url is right; only what is ingested from now on goes there",
+                "see that its url is right; objects that exist are not copied to it, and new versions of them are refused while their collection keeps them there too: name `stores` in the collection",
             )),
             _ => None,
         }
