@@ -32,7 +32,7 @@ pub(crate) struct PostgresTables {
 }
 
 impl PostgresTables {
-    /// Keeps away all others that call it.
+    /// Connects, and holds a lock that keeps other moves of the same database away.
     pub fn open_locked(server: &Server) -> Result<PostgresTables> {
         let mut connection = PostgresConnection::open(server)?;
         let locked = connection.simple(&format!("SELECT pg_try_advisory_lock({MOVE_LOCK})"))?;
@@ -42,7 +42,7 @@ impl PostgresTables {
         }
     }
 
-    /// Of a database whose schema is brought up to date.
+    /// Connects to a database, and brings its schema up to date.
     pub fn open_new(
         server: &Server,
         migrations: &[Migration],
@@ -51,7 +51,7 @@ impl PostgresTables {
         Ok(PostgresTables { connection: wait_and_prepare(server, migrations, options)? })
     }
 
-    /// Begins a transaction in which nobody else writes to these tables.
+    /// Begins a transaction that locks these tables against other writers.
     pub fn begin_filling(&mut self, tables: &[Table]) -> Result<()> {
         let names: Vec<String> = tables.iter().map(|table| quoted(&table.name)).collect();
         self.connection.raw(&format!("BEGIN; {PATIENT}"))?;

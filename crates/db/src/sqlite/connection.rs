@@ -72,7 +72,7 @@ impl SqliteConnection {
         Ok(connection)
     }
 
-    /// Of a new file that nobody else uses, and that counts only once it is synced as a whole.
+    /// Opens a new file that no other process uses, and that counts only once it is synced as a whole.
     pub fn connect_alone(path: &Path) -> Result<SqliteConnection> {
         let connection = Self::connect(path)?;
         connection.claim_file()?;

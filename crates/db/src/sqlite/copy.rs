@@ -26,7 +26,7 @@ impl SqliteTables {
         Ok(SqliteTables { connection: SqliteConnection::open_for_reading(path)?, _lock: None })
     }
 
-    /// As `open`, and keeps away all others that call it.
+    /// Opens it, and holds a lock that keeps other moves of the same database away.
     pub fn open_locked(path: &Path) -> Result<SqliteTables> {
         let shown = path.display().to_string();
         let lock = super::open_beside(path, "-move")
@@ -41,7 +41,7 @@ impl SqliteTables {
         Ok(SqliteTables { _lock: Some(lock), ..SqliteTables::open(path)? })
     }
 
-    /// Of a connection that writes.
+    /// Reads and fills tables by a connection that writes.
     pub fn filling(connection: SqliteConnection) -> SqliteTables {
         SqliteTables { connection, _lock: None }
     }

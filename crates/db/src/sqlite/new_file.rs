@@ -14,7 +14,7 @@ use std::time::Instant;
 pub(crate) struct NewFile {
     path: PathBuf,
     partial: PathBuf,
-    /// Keeps others from making a database of this name meanwhile.
+    /// Keeps other processes from making a database of this name.
     gate: Gate,
     tables: Option<SqliteTables>,
 }

@@ -94,7 +94,7 @@ pub(crate) fn joined(sqlite: &[Table], mut postgres: Vec<Table>) -> Result<Vec<T
     };
     for table in sqlite {
         let same = postgres.iter().find(|same| same.name == table.name);
-        if !same.is_some_and(|same| names(same) == names(table)) {
+        if same.is_none_or(|same| names(same) != names(table)) {
             return Err(cannot(format!(
                 "the table {} is not the same in both databases; use one version of the program, and a new database",
                 table.name
