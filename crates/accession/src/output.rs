@@ -1,6 +1,8 @@
 //! What people and programs see: tables and colours on a terminal, JSON when asked, progress bars
 //! on long work, and never a raw control character from an untrusted name.
 
+mod shape;
+
 use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -12,9 +14,54 @@ pub fn line(text: &str) -> std::io::Result<()> {
     writeln!(out, "{text}")
 }
 
-/// Writes one JSON value as one line: what `--json` prints.
+/// Writes one JSON object as one line: what `--json` prints, in the one shape of docs/json.md.
 pub fn json(value: &impl Serialize) -> std::io::Result<()> {
-    line(&serde_json::to_string(value).map_err(std::io::Error::other)?)
+    let value = serde_json::to_value(value).map_err(std::io::Error::other)?;
+    debug_assert!(value.is_object(), "a list has a name: see output::json_list");
+    line(&shape::with_times(value).to_string())
+}
+
+/// Writes an object with a list in it, and where the next page begins if there is one.
+pub fn json_list(
+    name: &str,
+    items: &impl Serialize,
+    next: Option<serde_json::Value>,
+) -> std::io::Result<()> {
+    json(&serde_json::json!({name: items, "next": next}))
+}
+
+/// What is known elsewhere by the number of its kind: here that is its `id`.
+pub fn with_own_id(value: &impl Serialize, kind: &str) -> std::io::Result<serde_json::Value> {
+    let mut value = serde_json::to_value(value).map_err(std::io::Error::other)?;
+    if let Some(map) = value.as_object_mut()
+        && let Some(id) = map.remove(kind)
+    {
+        map.insert("id".to_string(), id);
+    }
+    Ok(value)
+}
+
+/// A list that is written item by item, however long it is.
+pub struct JsonList {
+    has_items: bool,
+}
+
+impl JsonList {
+    pub fn begin(name: &str) -> std::io::Result<JsonList> {
+        write!(anstream::stdout().lock(), "{{{}:[", serde_json::json!(name))?;
+        Ok(JsonList { has_items: false })
+    }
+
+    pub fn push(&mut self, item: &impl Serialize) -> std::io::Result<()> {
+        let item = shape::with_times(serde_json::to_value(item).map_err(std::io::Error::other)?);
+        let comma = if self.has_items { "," } else { "" };
+        self.has_items = true;
+        write!(anstream::stdout().lock(), "{comma}{item}")
+    }
+
+    pub fn end(self) -> std::io::Result<()> {
+        line("],\"next\":null}")
+    }
 }
 
 /// What a worker has done.

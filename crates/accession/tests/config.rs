@@ -76,7 +76,7 @@ fn collections_are_made_changed_and_frozen() {
     run(&["freeze", "maps", "--reason", "moving house"]);
     assert_eq!(json(dir.path(), &["collection", "show", "maps"])["frozen"], true);
     run(&["thaw", "maps"]);
-    let listed = json(dir.path(), &["collection", "list"]);
+    let listed = json(dir.path(), &["collection", "list"])["collections"].clone();
     let names: Vec<&str> =
         listed.as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["default", "fixed", "maps"]);

@@ -193,7 +193,7 @@ fn list(session: &Session, config: &Config) -> Result<Exit, Failure> {
                 json!({"name": c.name, "owner": c.profile.owner, "stores": required, "frozen": frozen.contains(&c.name)})
             })
             .collect();
-        output::json(&shown)?;
+        output::json_list("collections", &shown, None)?;
         return Ok(Exit::Yes);
     }
     let rows = all.iter().map(|c| {

@@ -10,6 +10,7 @@ mod dates;
 mod ezid;
 mod identity;
 mod invalid;
+mod json;
 mod matrix;
 mod moving;
 mod names;

@@ -161,6 +161,7 @@ pub fn stats(
 /// A job that has not moved for long, and why.
 #[derive(Debug, Clone, Serialize)]
 pub struct Stuck {
+    #[serde(rename = "id")]
     pub job: i64,
     pub subject: String,
     pub stage: String,

@@ -67,8 +67,9 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
     let sweep = Sweep { older_than: args.older_than, dry_run: args.dry_run };
     let leftovers = root.sweep(&sweep).await.map_err(failure)?;
     if global.json {
+        let mut list = output::JsonList::begin("leftovers")?;
         for leftover in &leftovers {
-            output::json(&json!({
+            list.push(&json!({
                 "kind": kind(leftover.kind),
                 "id": leftover.id,
                 "path": leftover.path,
@@ -78,6 +79,7 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
                 "outcome": outcome(leftover, args.dry_run),
             }))?;
         }
+        list.end()?;
         return Ok(Exit::Yes);
     }
     if leftovers.is_empty() {

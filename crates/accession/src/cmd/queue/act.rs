@@ -141,13 +141,13 @@ pub fn requeue(args: Requeue, global: &Global) -> Result<Exit, Failure> {
     })?;
     let json: Vec<_> = done
         .iter()
-        .map(|(job, stage, status)| json!({"job": job, "stage": stage, "status": status}))
+        .map(|(job, stage, status)| json!({"id": job, "stage": stage, "status": status}))
         .collect();
     let lines: Vec<String> = done
         .iter()
         .map(|(job, stage, status)| format!("job {job} is {status} in {stage}"))
         .collect();
-    told(&session, &json!(json), &lines.join("\n"))
+    told(&session, &json!({"jobs": json}), &lines.join("\n"))
 }
 
 #[derive(clap::Args)]
@@ -399,9 +399,9 @@ pub fn cancel(args: Cancel, global: &Global) -> Result<Exit, Failure> {
         .jobs
         .iter()
         .zip(&done)
-        .map(|(job, c)| json!({"job": job, "requested": requested(c)}))
+        .map(|(job, c)| json!({"id": job, "requested": requested(c)}))
         .collect();
-    told(&session, &json!(json), &lines.join("\n"))
+    told(&session, &json!({"jobs": json}), &lines.join("\n"))
 }
 
 #[derive(clap::Args)]

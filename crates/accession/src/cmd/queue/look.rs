@@ -52,9 +52,13 @@ pub fn list(args: List, global: &Global) -> Result<Exit, Failure> {
             view::list(tx, catalog, &filter)
         })?,
     );
-    jobs_table(&session, &jobs)?;
-    if !session.json && jobs.len() as i64 == limit {
-        let last = jobs.last().map_or(0, |j| j.id);
+    let next = jobs.last().filter(|_| jobs.len() as i64 == limit).map(|job| job.id.into());
+    if session.json {
+        output::json_list("jobs", &jobs, next)?;
+        return Ok(Exit::Yes);
+    }
+    jobs_table(&jobs)?;
+    if let Some(last) = next {
         anstream::eprintln!("there may be more: --before {last}");
     }
     Ok(Exit::Yes)
@@ -74,10 +78,7 @@ fn pipeline_id(catalog: &Catalog, name: Option<&str>) -> queue::Result<Option<i6
     name.map(|name| catalog.named(name).map(|p| p.id)).transpose()
 }
 
-fn jobs_table(session: &Session, jobs: &[JobView]) -> Result<(), Failure> {
-    if session.json {
-        return Ok(output::json(&jobs)?);
-    }
+fn jobs_table(jobs: &[JobView]) -> Result<(), Failure> {
     let rows = jobs.iter().map(|j| {
         vec![
             j.id.to_string(),
@@ -195,7 +196,7 @@ pub fn why(args: Why, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
     let job = args.job;
     let why = session.read(move |tx, now, catalog| view::why(tx, now, catalog, job))?;
-    told(&session, &serde_json::json!({"job": job, "why": why}), &why)
+    told(&session, &serde_json::json!({"id": job, "why": why}), &why)
 }
 
 #[derive(clap::Args)]
@@ -287,7 +288,7 @@ pub fn stuck(args: Stuck, global: &Global) -> Result<Exit, Failure> {
         Ok((view::stuck(tx, now, catalog, pipeline, now.saturating_sub(over), args.limit)?, now))
     })?;
     if session.json {
-        output::json(&stuck)?;
+        output::json_list("jobs", &stuck, None)?;
     } else if stuck.is_empty() {
         output::line("nothing is stuck")?;
     } else {
@@ -325,7 +326,7 @@ pub fn failed(args: Failed, global: &Global) -> Result<Exit, Failure> {
 
 fn failures_table(session: &Session, jobs: &[JobView]) -> Result<(), Failure> {
     if session.json {
-        return Ok(output::json(&jobs)?);
+        return Ok(output::json_list("jobs", &jobs, None)?);
     }
     let rows = jobs.iter().map(|j| {
         vec![
@@ -399,7 +400,7 @@ pub fn workers(args: Workers, global: &Global) -> Result<Exit, Failure> {
     let (workers, now) = session
         .read(move |tx, now, _| Ok((view::workers(tx, now, now.saturating_sub(since))?, now)))?;
     if session.json {
-        output::json(&workers)?;
+        output::json_list("workers", &workers, None)?;
         return Ok(Exit::Yes);
     }
     let rows = workers.iter().map(|w| {
@@ -539,7 +540,9 @@ fn batch_json(b: &batch::Batch) -> serde_json::Value {
 pub fn list_batches(session: &Session, limit: i64) -> Result<Exit, Failure> {
     let found = session.read(move |tx, _, _| batch::list(tx, None, None, limit))?;
     match session.json {
-        true => output::json(&found.iter().map(batch_json).collect::<Vec<_>>())?,
+        true => {
+            output::json_list("batches", &found.iter().map(batch_json).collect::<Vec<_>>(), None)?;
+        }
         false => output::table(BATCH_HEADERS, found.iter().map(batch_row))?,
     }
     Ok(Exit::Yes)
@@ -551,7 +554,7 @@ pub fn report_again(session: &Session, id: i64) -> Result<Exit, Failure> {
     let version = written.map_or(0, |r| r.version);
     told(
         session,
-        &serde_json::json!({"batch": id, "version": version}),
+        &serde_json::json!({"id": id, "version": version}),
         &format!("batch {id} reported again"),
     )
 }
