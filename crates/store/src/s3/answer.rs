@@ -89,28 +89,17 @@ impl Refusal {
     }
 
     pub(super) fn kind(&self) -> ErrorKind {
-        match self.code.as_str() {
-            "NoSuchKey" | "NoSuchUpload" | "NoSuchVersion" | "NoSuchBucket" => ErrorKind::NotFound,
-            "InvalidObjectState" => ErrorKind::Cold,
-            "IncompleteBody" | "RequestTimeout" => ErrorKind::Transient,
-            "QuotaExceeded" | "XMinioStorageFull" | "InsufficientStorage" => ErrorKind::NoSpace,
-            "KeyTooLongError" | "KeyTooLong" | "InvalidURI" => ErrorKind::InvalidKey,
-            "BadDigest"
-            | "XAmzContentSHA256Mismatch"
-            | "XAmzContentChecksumMismatch"
-            | "InvalidDigest" => ErrorKind::Corrupt,
-            _ => match self.status.as_u16() {
-                401 | 403 => ErrorKind::Denied,
-                404 => ErrorKind::NotFound,
-                409 | 412 => ErrorKind::PreconditionFailed,
-                416 => ErrorKind::InvalidRange,
-                501 => ErrorKind::Unsupported,
-                507 => ErrorKind::NoSpace,
-                429 | 503 => ErrorKind::Throttled,
-                408 | 500 | 502 | 504 => ErrorKind::Transient,
-                _ => ErrorKind::Permanent,
-            },
-        }
+        kind_of_code(&self.code).unwrap_or_else(|| match self.status.as_u16() {
+            401 | 403 => ErrorKind::Denied,
+            404 => ErrorKind::NotFound,
+            409 | 412 => ErrorKind::PreconditionFailed,
+            416 => ErrorKind::InvalidRange,
+            501 => ErrorKind::Unsupported,
+            507 => ErrorKind::NoSpace,
+            429 | 503 => ErrorKind::Throttled,
+            408 | 500 | 502 | 504 => ErrorKind::Transient,
+            _ => ErrorKind::Permanent,
+        })
     }
 
     pub(super) fn into_error(self, key: &str) -> Error {
@@ -127,6 +116,27 @@ impl Refusal {
         }
         Error::new(kind, key, detail).with_retry_after(self.retry_after())
     }
+}
+
+/// What an error code says by itself, whatever the status of the answer it came in.
+pub(super) fn kind_of_code(code: &str) -> Option<ErrorKind> {
+    Some(match code {
+        "NoSuchKey" | "NoSuchUpload" | "NoSuchVersion" | "NoSuchBucket" => ErrorKind::NotFound,
+        "InvalidObjectState" => ErrorKind::Cold,
+        "IncompleteBody" | "RequestTimeout" | "InternalError" | "OperationAborted"
+        | "ServiceUnavailable" => ErrorKind::Transient,
+        "SlowDown" => ErrorKind::Throttled,
+        "AccessDenied" => ErrorKind::Denied,
+        "PreconditionFailed" => ErrorKind::PreconditionFailed,
+        "NotImplemented" => ErrorKind::Unsupported,
+        "QuotaExceeded" | "XMinioStorageFull" | "InsufficientStorage" => ErrorKind::NoSpace,
+        "KeyTooLongError" | "KeyTooLong" | "InvalidURI" => ErrorKind::InvalidKey,
+        "BadDigest"
+        | "XAmzContentSHA256Mismatch"
+        | "XAmzContentChecksumMismatch"
+        | "InvalidDigest" => ErrorKind::Corrupt,
+        _ => return None,
+    })
 }
 
 /// A header as text.

@@ -10,7 +10,7 @@ use super::sign::{ToSign, encode, query_string, sign};
 use crate::digest::Sha256Digest;
 use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
-use http::header::{HOST, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, StatusCode};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,6 +21,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 /// A page of a listing: a thousand keys of a thousand bytes, escaped.
 const DOCUMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// What servers write into their logs about who asked.
+const NAME_AND_VERSION: &str = concat!("accession-store/", env!("CARGO_PKG_VERSION"));
 
 /// A request that can be sent again: its body is in memory.
 #[derive(Debug, Clone)]
@@ -261,6 +263,12 @@ impl Client {
                 now: self.now(),
             };
             sign(&mut headers, &to_sign, &credentials).map_err(|e| Try::bad(e.to_string()))?;
+        }
+        // Not signed, since proxies may write them anew. An empty body has a length too: servers
+        // refuse a put that does not say it.
+        headers.insert(USER_AGENT, HeaderValue::from_static(NAME_AND_VERSION));
+        if matches!(request.method, Method::PUT | Method::POST) {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(request.body.len()));
         }
         let query = query_string(&request.query);
         let mark = if query.is_empty() { "" } else { "?" };

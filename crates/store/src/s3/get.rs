@@ -2,6 +2,7 @@
 
 use super::answer::{self, META_PART_BYTES, text};
 use super::client::{Client, Request, Success};
+use super::document::contradiction;
 use super::http::Answer;
 use super::parts::PartsHasher;
 use crate::body::{ByteStream, Object, clip};
@@ -25,7 +26,7 @@ pub(super) async fn head(client: &Client, key: &str) -> Result<Meta> {
 
 pub(super) fn head_of(key: &str, headers: &HeaderMap) -> Result<Meta> {
     let size = text(headers, "content-length").and_then(|length| length.parse().ok());
-    let size = size.ok_or_else(|| Error::new(ErrorKind::Permanent, key, "no content-length"))?;
+    let size = size.ok_or_else(|| contradiction(key, "it does not say how long the object is"))?;
     Ok(answer::meta(headers, size))
 }
 
@@ -115,6 +116,9 @@ fn served(key: &str, asked: Option<&Range<u64>>, answer: &Answer) -> Result<(Ran
     let corrupt = |why: &str| Error::new(ErrorKind::Corrupt, key, why);
     let length = text(&answer.headers, "content-length").and_then(|text| text.parse::<u64>().ok());
     let Some(asked) = asked else {
+        if answer.status != StatusCode::OK {
+            return Err(corrupt("the store sent a part of the object for the whole"));
+        }
         let length = length.ok_or_else(|| corrupt("the answer does not say how long it is"))?;
         return Ok((0..length, length));
     };
@@ -259,8 +263,9 @@ impl Download {
             Err(failure) => return Err(failure.into()),
         };
         let (_, size) = served(&source.key, Some(&self.range), &success.answer)?;
-        if size != source.size {
-            let detail = "the object changed its size while it was read";
+        // Not every store minds the condition: it must be the same object all the same.
+        if size != source.size || text(success.headers(), "etag") != source.etag.as_deref() {
+            let detail = "the object was replaced while it was read";
             return Err(Error::new(ErrorKind::PreconditionFailed, &source.key, detail));
         }
         Ok(success.answer)

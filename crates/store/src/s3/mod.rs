@@ -6,6 +6,7 @@ mod clock;
 mod cold;
 mod config;
 mod credentials;
+mod document;
 mod get;
 mod http;
 mod list;
@@ -86,19 +87,25 @@ impl S3Store {
         let mut request = Request::new(Method::PUT, to)
             .header("x-amz-copy-source", self.client.copy_source(from))
             .header("x-amz-checksum-algorithm", "SHA256");
+        if let Some(etag) = &source.etag {
+            request = request.header("x-amz-copy-source-if-match", etag);
+        }
         if let Some(class) = &source.storage_class {
             request = request.header("x-amz-storage-class", class);
         }
         let document = self.client.document(&request).await?;
         // A copy that fails on the way is told in an answer that began as a success.
-        let answer = xml::parse(&document)
-            .map_err(|why| Error::new(ErrorKind::Transient, to, format!("copying: {why}")))?;
-        if answer.name == "Error" {
-            let text = |name| answer.text_of(name).unwrap_or_default();
-            let detail = format!("copying: {} {}", text("Code"), text("Message"));
-            return Err(Error::new(ErrorKind::Transient, to, detail));
+        let answer = document::read(to, &document, &["CopyObjectResult"])?;
+        document::required(to, &answer, "ETag")?;
+        let copied = get::head(&self.client, to).await?;
+        let differs = source.digest.zip(copied.digest).is_some_and(|(one, other)| {
+            one.whole().zip(other.whole()).is_some_and(|(one, other)| one != other)
+        });
+        if copied.size != source.size || differs {
+            let why = format!("the copy has {} bytes of {}", copied.size, source.size);
+            return Err(document::contradiction(to, why));
         }
-        get::head(&self.client, to).await
+        Ok(copied)
     }
 }
 

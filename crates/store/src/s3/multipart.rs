@@ -1,11 +1,13 @@
 //! Uploads in parts: several at a time, each with its digest; taken up again, or given up.
 
-use super::answer::{META_PART_BYTES, META_PUT, META_SHA256, base64, parse_checksum, text};
+use super::answer::{
+    META_PART_BYTES, META_PUT, META_SHA256, base64, kind_of_code, parse_checksum, text,
+};
 use super::client::{Client, Failure, Request};
 use super::parts::{PARTS_MAX, digest_of_parts, part_bytes};
 use super::probe::{Support, must_refuse};
 use super::put::{Pieces, blocking, check_announced, condition, hash, new_token};
-use super::{get, xml};
+use super::{document, get, xml};
 use crate::digest::{Digest, Sha256Digest, Sha256Hasher};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::Meta;
@@ -105,12 +107,8 @@ pub(super) async fn begin(
         request = request.header("x-amz-storage-class", class);
     }
     let document = client.document(&request).await?;
-    let id = xml::parse(&document).ok().and_then(|answer| {
-        answer.text_of("UploadId").filter(|id| !id.is_empty()).map(str::to_owned)
-    });
-    let id = id.ok_or_else(|| {
-        Error::new(ErrorKind::Permanent, key, "the answer to beginning an upload has no id")
-    })?;
+    let answer = document::read(key, &document, &["InitiateMultipartUploadResult"])?;
+    let id = document::required(key, &answer, "UploadId")?.to_owned();
     let (client, key) = (client.clone(), key.to_owned());
     let (keep, there) = (options.resume, BTreeMap::new());
     Ok(Upload { client, key, id, keep, token: Some(token), there })
@@ -286,15 +284,13 @@ fn completed(client: &Client, key: &str, document: &[u8], expected: Digest) -> R
         .map_err(|why| fail(ErrorKind::Transient, "", format!("the answer is no XML: {why}")))?;
     if answer.name == "Error" {
         let code = answer.text_of("Code").unwrap_or_default();
-        let kind = match code {
-            "InternalError" | "OperationAborted" | "ServiceUnavailable" => ErrorKind::Transient,
-            "SlowDown" => ErrorKind::Throttled,
-            "PreconditionFailed" => ErrorKind::PreconditionFailed,
-            "NoSuchUpload" => ErrorKind::NotFound,
-            _ => ErrorKind::Permanent,
-        };
+        let kind = kind_of_code(code).unwrap_or(ErrorKind::Permanent);
         let message = answer.text_of("Message").unwrap_or_default();
         return Err(fail(kind, code, format!("completing the upload: {code} {message}")));
+    }
+    if answer.name != "CompleteMultipartUploadResult" || answer.text_of("ETag").is_none() {
+        let detail = "the answer to completing the upload does not say that it is complete";
+        return Err(fail(ErrorKind::Transient, "", detail.into()));
     }
     let kept = answer.text_of("ChecksumSHA256").and_then(parse_checksum);
     match kept {
@@ -384,9 +380,10 @@ async fn copy_part(
         request = request.header("x-amz-copy-source-if-match", etag);
     }
     let document = upload.client.document(&request).await?;
-    let bad = |why: String| Error::new(ErrorKind::Permanent, &upload.key, why);
-    let answer = xml::parse(&document).map_err(bad)?;
-    let etag = answer.text_of("ETag").ok_or_else(|| bad("a part was not copied".into()))?;
+    // Some stores name it as they name the answer to copying a whole object.
+    let names = ["CopyPartResult", "CopyObjectResult"];
+    let answer = document::read(&upload.key, &document, &names)?;
+    let etag = document::required(&upload.key, &answer, "ETag")?;
     let sha256 = answer.text_of("ChecksumSHA256").and_then(parse_checksum);
     let sha256 = sha256.and_then(|digest| digest.whole());
     Ok((number, Part { etag: etag.to_owned(), sha256, size: range.end - range.start }))
@@ -437,19 +434,17 @@ async fn list_parts(client: &Client, key: &str, id: &str) -> Result<BTreeMap<u64
             Err(failure) if failure.error.is_not_found() => return Ok(BTreeMap::new()),
             Err(failure) => return Err(failure.into()),
         };
-        let answer = xml::parse(&document).map_err(|why| {
-            Error::new(ErrorKind::Permanent, key, format!("list of parts: {why}"))
-        })?;
+        let answer = document::read(key, &document, &["ListPartsResult"])?;
         for part in answer.children("Part") {
-            let number = part.text_of("PartNumber").and_then(|number| number.parse().ok());
-            let size = part.text_of("Size").and_then(|size| size.parse().ok());
-            let (Some(number), Some(size)) = (number, size) else { continue };
+            let number = document::number(key, part, "PartNumber")?;
+            let size = document::number(key, part, "Size")?;
             let sha256 = part.text_of("ChecksumSHA256").and_then(parse_checksum);
             let sha256 = sha256.and_then(|digest| digest.whole());
             let etag = part.text_of("ETag").unwrap_or_default().to_owned();
             parts.insert(number, Part { etag, sha256, size });
         }
-        marker = super::list::next_marker(&answer, "NextPartNumberMarker", marker.as_deref());
+        let before = marker.as_deref();
+        marker = document::next_marker(key, &answer, "NextPartNumberMarker", before)?;
         if marker.is_none() {
             return Ok(parts);
         }

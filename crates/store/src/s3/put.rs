@@ -2,6 +2,7 @@
 
 use super::answer::{self, META_PUT, META_SHA256, base64, text};
 use super::client::{Client, Failure, Request};
+use super::document::contradiction;
 use super::multipart;
 use super::parts::{base_for, part_bytes};
 use crate::body::{Body, ByteStream};
@@ -61,6 +62,10 @@ pub(super) async fn put_whole(
     let kept = text(headers, "x-amz-checksum-sha256").and_then(answer::parse_checksum);
     if kept.is_some_and(|kept| kept != Digest::Sha256(digest)) {
         return Err(Error::new(ErrorKind::Corrupt, key, "the store kept another SHA-256"));
+    }
+    // Whatever answers without one is not the store: a proxy, say, that greets everybody.
+    if text(headers, "etag").is_none_or(str::is_empty) {
+        return Err(contradiction(key, "the answer to a put has no etag"));
     }
     let meta = answer::meta(headers, size);
     let cold = options.storage_class.as_ref().is_some_and(crate::StorageClass::is_cold);

@@ -1,11 +1,13 @@
 //! Deleting objects: one, or a thousand at a time.
 
-use super::answer::base64;
+use super::answer::{self, base64};
 use super::client::{Client, Request};
+use super::document::{self, contradiction};
 use super::{list, xml};
 use crate::digest::Sha256Digest;
 use crate::error::{Error, ErrorKind, Result};
 use http::Method;
+use std::collections::HashSet;
 
 pub(super) async fn delete(client: &Client, key: &str) -> Result<()> {
     match client.send(&Request::new(Method::DELETE, key)).await {
@@ -20,13 +22,18 @@ pub(super) async fn delete(client: &Client, key: &str) -> Result<()> {
 /// before is gone by then.
 pub(super) async fn delete_all(client: &Client, prefix: &str) -> Result<u64> {
     let mut deleted = 0;
+    let mut first_before: Option<String> = None;
     loop {
         let (listed, next) = list::page(client, prefix, true, None, list::PAGE_MAX).await?;
         let keys: Vec<String> = listed.into_iter().map(|object| object.key).collect();
         if keys.is_empty() {
             return Ok(deleted);
         }
+        if first_before.as_ref() == keys.first() {
+            return Err(contradiction(&keys[0], "it was deleted, and is listed again"));
+        }
         delete_page(client, prefix, &keys).await?;
+        first_before = keys.first().cloned();
         deleted += keys.iter().filter(|key| !key.ends_with('/')).count() as u64;
         if next.is_none() {
             return Ok(deleted);
@@ -41,7 +48,7 @@ async fn delete_page(client: &Client, prefix: &str, keys: &[String]) -> Result<(
         document.push_str(&xml::element("Key", &client.full_key(key)));
         document.push_str("</Object>");
     }
-    document.push_str("<Quiet>true</Quiet></Delete>");
+    document.push_str("<Quiet>false</Quiet></Delete>");
     let digest = Sha256Digest::of(document.as_bytes());
     let request = Request::new(Method::POST, "")
         .query("delete", "")
@@ -59,22 +66,25 @@ async fn delete_page(client: &Client, prefix: &str, keys: &[String]) -> Result<(
         }
         Err(failure) => return Err(failure.into()),
     };
-    let bad = |key: &str, why: String| Error::new(ErrorKind::Permanent, key, why);
-    let answer = xml::parse(&answer).map_err(|why| bad(prefix, why))?;
+    let answer = document::read(prefix, &answer, &["DeleteResult"])?;
+    let mut left: HashSet<String> = keys.iter().map(|key| client.full_key(key)).collect();
+    for gone in answer.children("Deleted") {
+        left.remove(gone.text_of("Key").unwrap_or_default());
+    }
     for failed in answer.children("Error") {
         let key = failed.text_of("Key").unwrap_or_default();
         let code = failed.text_of("Code").unwrap_or_default();
         if code == "NoSuchKey" {
+            left.remove(key);
             continue;
         }
         let message = failed.text_of("Message").unwrap_or_default();
-        let kind = match code {
-            "AccessDenied" => ErrorKind::Denied,
-            "InternalError" => ErrorKind::Transient,
-            "SlowDown" => ErrorKind::Throttled,
-            _ => ErrorKind::Permanent,
-        };
+        let kind = answer::kind_of_code(code).unwrap_or(ErrorKind::Permanent);
         return Err(Error::new(kind, key, format!("not deleted: {code} {message}")));
+    }
+    // What the answer says nothing about may still be there.
+    for key in keys.iter().filter(|key| left.contains(&client.full_key(key))) {
+        delete(client, key).await?;
     }
     Ok(())
 }

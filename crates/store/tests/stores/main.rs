@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod conformance;
+mod contradictions;
 mod faults;
 mod local;
 mod moto;

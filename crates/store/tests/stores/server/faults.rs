@@ -1,5 +1,6 @@
 //! What networks and servers do to requests, on demand.
 
+use super::strict;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::{HeaderValue, Method, Request, Response};
@@ -41,6 +42,12 @@ pub enum Fault {
     Header(&'static str, &'static str),
     /// Not carried out; a success whose body is an error.
     ErrorInSuccess(&'static str),
+    /// Not carried out; a success with this body.
+    Answer(&'static str),
+    /// The first of these texts in the answer's body is replaced by the second.
+    Replace(&'static str, &'static str),
+    /// The answer lacks this header.
+    Without(&'static str),
     /// The answer to a range looks like that to a whole object.
     IgnoreRange,
 }
@@ -130,12 +137,16 @@ async fn handle(
     match &fault {
         Some(Fault::Status(status, code, pause)) => return Ok(refusal(*status, code, *pause)),
         Some(Fault::ErrorInSuccess(code)) => return Ok(refusal(200, code, None)),
+        Some(Fault::Answer(body)) => return Ok(Response::new(whole((*body).into()))),
         Some(Fault::Reset) => {
             reset.store(true, Ordering::SeqCst);
             return Err("reset".into());
         }
         Some(Fault::Stall) => std::future::pending().await,
         _ => {}
+    }
+    if let Some(refused) = strict::refuse(&request) {
+        return Ok(refused.map(whole));
     }
     let (head, body) = request.into_parts();
     let body = match fault {
@@ -174,6 +185,17 @@ async fn distort(answer: Response<s3s::Body>, fault: Fault) -> Result<Response<B
             whole(content)
         }
         Fault::FlipAnswer(at) => whole(flip(content, at)),
+        Fault::Replace(from, to) => {
+            let text = String::from_utf8(content.to_vec()).unwrap();
+            assert!(text.contains(from), "{text}");
+            let text = text.replacen(from, to, 1);
+            head.headers.insert("content-length", text.len().into());
+            whole(text.into())
+        }
+        Fault::Without(name) => {
+            head.headers.remove(name);
+            whole(content)
+        }
         Fault::Header(name, value) => {
             head.headers.insert(name, HeaderValue::from_static(value));
             whole(content)

@@ -99,6 +99,25 @@ async fn read<T>(
     Ok((content.into(), digest))
 }
 
+/// Parts come in order, without a gap in their list, and all but the last are large enough.
+fn check_parts(upload: &Upload, completed: &[CompletedPart]) -> S3Result<()> {
+    const PART_BYTES_MIN: i64 = 5 * 1024 * 1024;
+    if completed.is_empty() {
+        return Err(s3_error!(MalformedXML));
+    }
+    if completed.windows(2).any(|pair| pair[0].part_number >= pair[1].part_number) {
+        return Err(s3_error!(InvalidPartOrder));
+    }
+    let size = |part: &CompletedPart| {
+        part.part_number.and_then(|number| upload.parts.get(&number)).and_then(|part| part.size)
+    };
+    let but_last = &completed[..completed.len() - 1];
+    match but_last.iter().any(|part| size(part).is_some_and(|size| size < PART_BYTES_MIN)) {
+        true => Err(s3_error!(EntityTooSmall)),
+        false => Ok(()),
+    }
+}
+
 fn blob(content: Bytes) -> Option<StreamingBlob> {
     Some(StreamingBlob::from(s3s::Body::from(content)))
 }
@@ -289,6 +308,7 @@ impl S3 for Full {
         {
             let uploads = self.uploads.lock().unwrap();
             let upload = uploads.get(&id).ok_or_else(|| s3_error!(NoSuchUpload))?;
+            check_parts(upload, &completed)?;
             for part in &completed {
                 let there = part.part_number.and_then(|number| upload.parts.get(&number));
                 let there = there.ok_or_else(|| s3_error!(InvalidPart))?;

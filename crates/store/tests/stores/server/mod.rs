@@ -2,6 +2,7 @@
 
 mod faults;
 mod full;
+mod strict;
 
 pub use faults::{Fault, Faults};
 
