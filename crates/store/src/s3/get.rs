@@ -4,6 +4,7 @@ use super::answer::{self, META_PART_BYTES, text};
 use super::client::{Client, Request, Success};
 use super::document::contradiction;
 use super::http::Answer;
+use super::limit::Grant;
 use super::parts::PartsHasher;
 use crate::body::{ByteStream, Object, clip};
 use crate::digest::{Digest, Sha256Hasher};
@@ -100,8 +101,11 @@ fn open(
         false => range.end,
     };
     let first = Download::new(source.clone(), range.start..first_end, Some(success.answer));
-    let at_once = (client.config.buffer_bytes / chunk).max(1) as usize;
-    let rest = in_parallel(source, first_end..range.end, chunk, at_once);
+    // One chunk at a time needs no asking; more are fetched ahead as far as there is memory.
+    let ahead = client.config.buffer_bytes.min(range.end - first_end).saturating_sub(chunk);
+    let memory = client.get_memory.grant(ahead);
+    let at_once = 1 + (memory.bytes / chunk) as usize;
+    let rest = in_parallel(source, first_end..range.end, chunk, at_once, memory);
     let body = first.into_stream().chain(rest).boxed();
     let body = match check {
         Some(check) => check.watch(client.url.clone(), key.to_owned(), body),
@@ -142,7 +146,13 @@ pub(super) fn parse_content_range(text: &str) -> Option<(Range<u64>, u64)> {
 }
 
 /// The rest of a large object: chunks are fetched at the same time and passed on in order.
-fn in_parallel(source: Source, range: Range<u64>, chunk: u64, at_once: usize) -> ByteStream {
+fn in_parallel(
+    source: Source,
+    range: Range<u64>,
+    chunk: u64,
+    at_once: usize,
+    memory: Grant,
+) -> ByteStream {
     let ranges = stream::unfold(range.start, move |start| async move {
         let end = range.end.min(start.saturating_add(chunk));
         (start < end).then_some((start..end, end))
@@ -153,7 +163,11 @@ fn in_parallel(source: Source, range: Range<u64>, chunk: u64, at_once: usize) ->
             Task::spawn(async move { download.into_stream().try_collect::<Vec<Bytes>>().await })
         })
         .buffered(at_once)
-        .map_ok(|chunks| stream::iter(chunks.into_iter().map(Ok)))
+        .map_ok(move |chunks| {
+            // Given back with the stream.
+            let _held = &memory;
+            stream::iter(chunks.into_iter().map(Ok))
+        })
         .try_flatten()
         .boxed()
 }

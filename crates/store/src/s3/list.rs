@@ -19,12 +19,22 @@ pub(super) struct Listed {
     is_prefix: bool,
 }
 
+/// Where a page of a listing starts.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum From<'a> {
+    Start,
+    /// Where the page before said that the next one starts.
+    Token(&'a str),
+    /// After this key.
+    After(&'a str),
+}
+
 /// One page of raw keys below a prefix.
 pub(super) async fn page(
     client: &Client,
     prefix: &str,
     recursive: bool,
-    token: Option<&str>,
+    from: From<'_>,
     limit: usize,
 ) -> Result<(Vec<Listed>, Option<String>)> {
     let mut start = client.full_key(prefix);
@@ -43,6 +53,14 @@ pub(super) async fn page(
     if !recursive {
         request = request.query("delimiter", "/");
     }
+    let token = match from {
+        From::Start => None,
+        From::Token(token) => Some(token),
+        From::After(key) => {
+            request = request.query("start-after", client.full_key(key));
+            None
+        }
+    };
     if let Some(token) = token {
         request = request.query("continuation-token", token);
     }
@@ -92,8 +110,23 @@ fn own_key(client: &Client, full: &str) -> Option<String> {
 }
 
 pub(super) async fn list(client: &Client, prefix: &str, options: &ListOptions) -> Result<Page> {
-    let token = options.after.as_deref();
-    let (listed, next) = page(client, prefix, options.recursive, token, options.limit).await?;
+    let from = options.after.as_deref().map_or(From::Start, From::Token);
+    let (listed, next) = page(client, prefix, options.recursive, from, options.limit).await?;
+    entries_of(client, prefix, listed, next).await
+}
+
+/// A page of everything after a key.
+pub(super) async fn list_after(client: &Client, prefix: &str, after: &str) -> Result<Page> {
+    let (listed, next) = page(client, prefix, true, From::After(after), PAGE_MAX).await?;
+    entries_of(client, prefix, listed, next).await
+}
+
+async fn entries_of(
+    client: &Client,
+    prefix: &str,
+    listed: Vec<Listed>,
+    next: Option<String>,
+) -> Result<Page> {
     let mut entries = Vec::with_capacity(listed.len());
     for (index, object) in listed.iter().enumerate() {
         // The mark of the directory that is listed, left behind by some tools.
@@ -127,7 +160,7 @@ fn file_entry(object: &Listed) -> Entry {
 
 /// Whether nothing but its own mark lies in a directory.
 async fn is_empty(client: &Client, name: &str) -> Result<bool> {
-    let (listed, _) = page(client, name, true, None, 2).await?;
+    let (listed, _) = page(client, name, true, From::Start, 2).await?;
     Ok(listed.iter().all(|object| object.key.strip_suffix('/') == Some(name)))
 }
 
@@ -156,7 +189,7 @@ pub(super) async fn uploads(client: &Client, start: &str) -> Result<Vec<Unfinish
         for upload in answer.children("Upload") {
             let key = required(start, upload, "Key")?;
             let id = required(start, upload, "UploadId")?.to_owned();
-            // Not all stores mind the prefix; what is not below it is somebody else's.
+            // Some stores ignore the prefix; what is not below it is not ours.
             let Some(key) = own_key(client, key).filter(|_| key.starts_with(&full)) else {
                 continue;
             };

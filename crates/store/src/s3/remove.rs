@@ -3,9 +3,13 @@
 use super::answer::{self, base64};
 use super::client::{Client, Request};
 use super::document::{self, contradiction};
+use super::put::md5;
 use super::{list, xml};
 use crate::digest::Sha256Digest;
 use crate::error::{Error, ErrorKind, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use futures_util::{TryStreamExt, stream};
 use http::Method;
 use std::collections::HashSet;
 
@@ -24,7 +28,8 @@ pub(super) async fn delete_all(client: &Client, prefix: &str) -> Result<u64> {
     let mut deleted = 0;
     let mut first_before: Option<String> = None;
     loop {
-        let (listed, next) = list::page(client, prefix, true, None, list::PAGE_MAX).await?;
+        let (listed, next) =
+            list::page(client, prefix, true, list::From::Start, list::PAGE_MAX).await?;
         let keys: Vec<String> = listed.into_iter().map(|object| object.key).collect();
         if keys.is_empty() {
             return Ok(deleted);
@@ -52,6 +57,7 @@ async fn delete_page(client: &Client, prefix: &str, keys: &[String]) -> Result<(
     let digest = Sha256Digest::of(document.as_bytes());
     let request = Request::new(Method::POST, "")
         .query("delete", "")
+        .header("content-md5", BASE64.encode(md5(document.as_bytes())))
         .header("x-amz-checksum-sha256", base64(digest))
         .header("x-amz-sdk-checksum-algorithm", "SHA256")
         .body(document.into(), digest);
@@ -59,10 +65,7 @@ async fn delete_page(client: &Client, prefix: &str, keys: &[String]) -> Result<(
         Ok(answer) => answer,
         // Older stores want an MD5 here, or do not know this request: one by one, then.
         Err(failure) if matches!(failure.status.map(|s| s.as_u16()), Some(400 | 405 | 501)) => {
-            for key in keys {
-                delete(client, key).await?;
-            }
-            return Ok(());
+            return delete_each(client, keys).await;
         }
         Err(failure) => return Err(failure.into()),
     };
@@ -83,8 +86,14 @@ async fn delete_page(client: &Client, prefix: &str, keys: &[String]) -> Result<(
         return Err(Error::new(kind, key, format!("not deleted: {code} {message}")));
     }
     // What the answer says nothing about may still be there.
-    for key in keys.iter().filter(|key| left.contains(&client.full_key(key))) {
-        delete(client, key).await?;
-    }
-    Ok(())
+    let left: Vec<String> =
+        keys.iter().filter(|key| left.contains(&client.full_key(key))).cloned().collect();
+    delete_each(client, &left).await
+}
+
+/// Deletes one by one, several at a time.
+async fn delete_each(client: &Client, keys: &[String]) -> Result<()> {
+    let keys = stream::iter(keys.iter().cloned().map(Ok));
+    let delete = |key: String| async move { delete(client, &key).await };
+    keys.try_for_each_concurrent(client.config.requests_max, delete).await
 }

@@ -7,10 +7,8 @@ use http::Method;
 use std::sync::Arc;
 use store::{Body, ErrorKind, ListOptions, PutOptions, Store};
 
-const CUT_OFF: Fault = Fault::Replace(
-    "<IsTruncated>false</IsTruncated>",
-    "<IsTruncated>true</IsTruncated>",
-);
+const CUT_OFF: Fault =
+    Fault::Replace("<IsTruncated>false</IsTruncated>", "<IsTruncated>true</IsTruncated>");
 const GREETING: Fault = Fault::Answer("<html><body>Welcome to the guest network</body></html>");
 
 async fn setup() -> (Server, Arc<dyn Store>) {
@@ -63,10 +61,13 @@ async fn a_list_of_uploads_that_is_cut_off_does_not_count_as_complete() {
 }
 
 #[tokio::test]
-async fn a_put_that_somebody_else_answered_was_not_put() {
+async fn a_put_that_a_proxy_answered_was_not_put() {
     let (server, store) = setup().await;
     server.faults.add(Method::PUT, "where/k", GREETING);
     assert_eq!(kind(store.put("k", "x".into(), &PutOptions::default()).await), ErrorKind::Corrupt);
+    server.faults.add(Method::PUT, "where/k", Fault::Without("etag"));
+    assert_eq!(kind(store.put("k", "x".into(), &PutOptions::default()).await), ErrorKind::Corrupt);
+    store.delete("k").await.unwrap();
     let content = noise(11 * MIB as usize, 1);
     let options = PutOptions::default();
     let large = || store.put("k", chunked(&content, None), &options);

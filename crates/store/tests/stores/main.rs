@@ -7,6 +7,7 @@ mod conformance;
 mod contradictions;
 mod faults;
 mod local;
+mod manners;
 mod moto;
 mod server;
 mod suite;

@@ -11,7 +11,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use s3s::service::S3Service;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -56,8 +56,9 @@ pub enum Fault {
 #[derive(Default)]
 pub struct Faults {
     queue: Mutex<VecDeque<(Method, &'static str, Fault)>>,
-    requests: AtomicUsize,
     log: Mutex<Vec<String>>,
+    /// The only region that requests may be signed for.
+    pub region: Mutex<Option<&'static str>>,
 }
 
 impl Faults {
@@ -68,11 +69,6 @@ impl Faults {
 
     pub fn add_times(&self, count: usize, method: Method, contains: &'static str, fault: Fault) {
         (0..count).for_each(|_| self.add(method.clone(), contains, fault.clone()));
-    }
-
-    /// How many requests came so far.
-    pub fn requests(&self) -> usize {
-        self.requests.load(Ordering::SeqCst)
     }
 
     /// How many requests so far had this method and this text in their path or query.
@@ -91,7 +87,6 @@ impl Faults {
     }
 
     fn take(&self, method: &Method, target: &str) -> Option<Fault> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
         self.log.lock().unwrap().push(format!("{method} {target}"));
         let mut queue = self.queue.lock().unwrap();
         let index = queue.iter().position(|(m, text, _)| m == method && target.contains(text))?;
@@ -144,6 +139,10 @@ async fn handle(
         }
         Some(Fault::Stall) => std::future::pending().await,
         _ => {}
+    }
+    let region = *faults.region.lock().unwrap();
+    if let Some(refused) = region.and_then(|region| strict::refuse_region(&request, region)) {
+        return Ok(refused.map(whole));
     }
     if let Some(refused) = strict::refuse(&request) {
         return Ok(refused.map(whole));

@@ -21,6 +21,23 @@ pub fn refuse<B>(request: &Request<B>) -> Option<Response<Bytes>> {
     (decoded > 1024).then(|| answer(400, "KeyTooLongError"))
 }
 
+/// The refusal of a request that is signed for another region. It says the right one in its body,
+/// which the answer to a HEAD does not have.
+pub fn refuse_region<B>(request: &Request<B>, region: &str) -> Option<Response<Bytes>> {
+    let signed = request.headers().get("authorization")?.to_str().ok()?;
+    if signed.contains(&format!("/{region}/s3/")) {
+        return None;
+    }
+    let body = match *request.method() {
+        Method::HEAD => String::new(),
+        _ => format!(
+            "<Error><Code>AuthorizationHeaderMalformed</Code><Message>strictly</Message>\
+             <Region>{region}</Region></Error>"
+        ),
+    };
+    Some(Response::builder().status(400).body(body.into()).unwrap())
+}
+
 fn answer(status: u16, code: &str) -> Response<Bytes> {
     let body = format!("<Error><Code>{code}</Code><Message>strictly</Message></Error>");
     Response::builder().status(status).body(body.into()).unwrap()
