@@ -94,11 +94,14 @@ pub struct JobError {
     pub target: Option<String>,
     /// False if the job itself is bad, so that no requeue can help.
     pub recoverable: bool,
+    /// The target is down, and not only in error: the job waits for it and loses no attempt.
+    pub down: bool,
 }
 
 impl JobError {
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> JobError {
-        JobError { code: code.into(), message: message.into(), target: None, recoverable: true }
+        let (code, message) = (code.into(), message.into());
+        JobError { code, message, target: None, recoverable: true, down: false }
     }
 
     /// Marks the job as one that no requeue can help: what was submitted is bad.
@@ -108,6 +111,11 @@ impl JobError {
 
     pub fn at(self, target: impl Into<String>) -> JobError {
         JobError { target: Some(target.into()), ..self }
+    }
+
+    /// Says that the target does not answer anybody, so that its breaker opens at once.
+    pub fn down(self) -> JobError {
+        JobError { down: true, ..self }
     }
 }
 

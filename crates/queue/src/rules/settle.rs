@@ -373,7 +373,8 @@ fn transient(
 ) -> Result<Status> {
     work.minutes.entry(stage.id).or_default().1 += 1;
     let down = breaker::failed(tx, work, run, error)?;
-    if run.probe.is_some() || down == breaker::Down::Already {
+    let is_down = down == breaker::Down::Already || (error.down && down == breaker::Down::Opened);
+    if run.probe.is_some() || is_down {
         // A probe counts no attempt, nor does an error at a target that is known to be down.
         let target = error.target.clone().filter(|_| down != breaker::Down::No);
         let back = Return {

@@ -297,7 +297,8 @@ impl Pick<'_> {
     fn outcome(&mut self, lease: &Lease) -> Outcome {
         // Now and then a target is down for a while, whoever asks for it.
         if self.model.now / (40 * SECOND) % 3 == 1 && self.chance(70) {
-            return Outcome::Transient(JobError::new("down", "no answer").at(TARGETS[0]));
+            let error = JobError::new("down", "no answer").at(TARGETS[0]);
+            return Outcome::Transient(if self.chance(50) { error.down() } else { error });
         }
         match self.rng.random_range(0..100) {
             0..44 => Outcome::Success(self.handover(lease)),
@@ -309,6 +310,7 @@ impl Pick<'_> {
             55..77 => {
                 let error = JobError::new("down", "no answer");
                 let error = if self.chance(75) { error.at(self.name(&TARGETS)) } else { error };
+                let error = if self.chance(5) { error.down() } else { error };
                 Outcome::Transient(error)
             }
             77..85 => Outcome::Permanent(JobError::new("broken", "it is broken")),

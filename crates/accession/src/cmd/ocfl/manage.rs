@@ -82,9 +82,11 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
         list.end()?;
         return Ok(Exit::Yes);
     }
+    let (unlisted, leftovers): (Vec<Leftover>, Vec<Leftover>) =
+        leftovers.into_iter().partition(|leftover| leftover.outcome == Outcome::Unlisted);
     if leftovers.is_empty() {
         output::line("nothing was left behind")?;
-        return Ok(Exit::Yes);
+        return tell_unlisted(&unlisted);
     }
     let rows = leftovers.iter().map(|leftover| {
         vec![
@@ -105,6 +107,17 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
     });
     output::table(&["id", "what", "state", "modified", "outcome"], rows)?;
     output::line(&counts(&leftovers, args.dry_run))?;
+    tell_unlisted(&unlisted)
+}
+
+/// Says what could not be looked for.
+fn tell_unlisted(unlisted: &[Leftover]) -> Result<Exit, Failure> {
+    if !unlisted.is_empty() {
+        output::line(
+            "unfinished uploads could not be looked for: the store does not list them, or not to \
+             us; let a lifecycle rule of the bucket abort those older than a week",
+        )?;
+    }
     Ok(Exit::Yes)
 }
 
@@ -146,6 +159,7 @@ fn outcome(leftover: &Leftover, dry_run: bool) -> &'static str {
         (Outcome::Kept, _) => "kept",
         (Outcome::Blocked, _) if is_nameless(leftover) => "left: it is no note of ours",
         (Outcome::Blocked, _) => "left: the object is damaged",
+        (Outcome::Unlisted, _) => "not listed by the store",
         (Outcome::Finished, false) => "finished",
         (Outcome::Finished, true) => "would be finished",
         (Outcome::Removed, false) => "removed",
@@ -179,6 +193,9 @@ pub struct PurgeArgs {
     /// Really remove it: nothing brings it back
     #[arg(long)]
     yes: bool,
+    /// Remove the versions that a versioned bucket keeps of its files, too
+    #[arg(long)]
+    versions: bool,
 }
 
 pub async fn purge(args: PurgeArgs, global: &Global) -> Result<Exit, Failure> {
@@ -190,10 +207,30 @@ pub async fn purge(args: PurgeArgs, global: &Global) -> Result<Exit, Failure> {
             format!("{} has versions v1 to {head}; add --yes to remove them all", args.id);
         return Err(Failure::refused("not-confirmed", message));
     }
-    root.purge(&args.id).await.map_err(failure)?;
-    match global.json {
-        true => output::json(&json!({"purged": args.id}))?,
-        false => output::line(&format!("{} is gone", output::printable(&args.id)))?,
+    match root.purge(&args.id).await {
+        // It may have been purged before, and its versions kept.
+        Err(ocfl::Error::NoSuchObject(_)) if args.versions => {}
+        purged => purged.map_err(failure)?,
+    }
+    let removed = match args.versions {
+        true => Some(root.remove_versions(&args.id).await.map_err(failure)?),
+        false => None,
+    };
+    let kept = root.versions_kept(&args.id).await.map_err(failure)?;
+    if global.json {
+        let told = json!({"purged": args.id, "versions_removed": removed, "versions_kept": kept});
+        output::json(&told)?;
+        return Ok(Exit::Yes);
+    }
+    output::line(&format!("{} is gone", output::printable(&args.id)))?;
+    if let Some(removed) = removed.filter(|removed| *removed > 0) {
+        output::line(&format!("{removed} versions of its files were removed from the bucket"))?;
+    }
+    if let Some(kept) = kept.filter(|kept| *kept > 0) {
+        output::line(&format!(
+            "the bucket is versioned and keeps {kept} versions of its files and marks of their \
+             deletion; remove them with --versions"
+        ))?;
     }
     Ok(Exit::Yes)
 }

@@ -64,7 +64,8 @@ enum Command {
     Sweep(manage::SweepArgs),
     /// Remove an object with all its versions
     #[command(after_help = "Example:
-  accession ocfl purge /srv/archive ark:/99999/fk4abc --yes")]
+  accession ocfl purge /srv/archive ark:/99999/fk4abc --yes
+  accession ocfl purge s3://bucket/archive ark:/99999/fk4abc --yes --versions")]
     Purge(manage::PurgeArgs),
 }
 

@@ -3,7 +3,7 @@
 use super::{Failed, Model, Place, Target, Verdict, Waiting, Worker, same};
 use crate::call::{Answer, Call, Item};
 use crate::world::SECOND;
-use queue::{Outcome, Settled, Status};
+use queue::{JobError, Outcome, Settled, Status};
 
 const ERRORS_TO_OPEN: i64 = 5;
 const PROBE_WAIT: i64 = 10 * SECOND;
@@ -85,7 +85,7 @@ impl Model {
                 self.probe_over(id, false);
                 self.back(id, (*due, *due));
             }
-            Outcome::Transient(error) => self.transient(id, error.target.as_deref()),
+            Outcome::Transient(error) => self.transient(id, error),
             Outcome::Permanent(_) => drop(self.permanent(id)),
             Outcome::Relock(lock) => {
                 self.probe_over(id, false);
@@ -157,8 +157,8 @@ impl Model {
         }
     }
 
-    fn transient(&mut self, id: i64, target: Option<&str>) {
-        let now = self.now;
+    fn transient(&mut self, id: i64, error: &JobError) {
+        let (now, target) = (self.now, error.target.as_deref());
         let was_probe = self.run(id).probe.clone();
         self.probe_over(id, target.is_some() && was_probe.as_deref() == target);
         let mut was_down = false;
@@ -167,10 +167,11 @@ impl Model {
             let state = self.targets.entry(name.to_string()).or_insert(new);
             state.errors += 1;
             was_down = state.next_probe.is_some();
-            if !was_down && state.errors >= ERRORS_TO_OPEN {
+            if !was_down && (error.down || state.errors >= ERRORS_TO_OPEN) {
                 state.next_probe = Some(now + PROBE_WAIT);
                 state.probe_wait = PROBE_WAIT;
             }
+            was_down |= error.down;
         }
         let learn = |model: &mut Model| {
             let job = model.change(id);
