@@ -3,7 +3,7 @@
 
 mod shape;
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -70,13 +70,18 @@ pub fn work_done(
     json: bool,
     quiet: bool,
 ) -> std::io::Result<()> {
-    let queue::runtime::Summary { runs, succeeded, errors, .. } = summary;
+    let queue::runtime::Summary { runs, succeeded, errors, failed } = summary;
     if json {
-        let counts = serde_json::json!({"runs": runs, "succeeded": succeeded, "errors": errors});
+        let counts = serde_json::json!({"runs": runs, "succeeded": succeeded, "errors": errors, "failed": failed});
         return self::json(&counts);
     }
     if !quiet {
-        anstream::eprintln!("{runs} runs: {succeeded} succeeded, {errors} ended in an error");
+        let failed = match failed {
+            0 => String::new(),
+            failed => format!("; {} failed", count(failed, "job")),
+        };
+        let runs = count(runs, "run");
+        anstream::eprintln!("{runs}: {succeeded} succeeded, {errors} ended in an error{failed}");
     }
     Ok(())
 }
@@ -92,6 +97,68 @@ pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> s
         table.add_row(row.iter().map(|cell| printable(cell)).collect::<Vec<_>>());
     }
     line(&table.trim_fmt())
+}
+
+/// Prints a list of many things, one line each. On a terminal the `flexible` columns are cut to what
+/// its width leaves, and the last of them most; in a pipe nothing is cut.
+pub fn list(
+    headers: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    flexible: &[&str],
+) -> std::io::Result<()> {
+    let width = std::io::stdout().is_terminal().then(|| Table::new().width()).flatten();
+    line(&listed(headers, rows, flexible, width))
+}
+
+fn listed(
+    headers: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    flexible: &[&str],
+    width: Option<u16>,
+) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(headers.iter().map(|h| h.to_uppercase()));
+    table.set_truncation_indicator("…");
+    for cells in rows {
+        let coloured = width.is_some();
+        let cells = cells.iter().zip(headers).map(|(cell, header)| {
+            let shown = Cell::new(printable(cell));
+            match colour(header, cell).filter(|_| coloured) {
+                Some(colour) => shown.fg(colour),
+                None => shown,
+            }
+        });
+        let mut row = Row::from(cells.collect::<Vec<_>>());
+        if width.is_some() {
+            row.max_height(1);
+        }
+        table.add_row(row);
+    }
+    if let Some(width) = width {
+        table.set_width(width).set_content_arrangement(ContentArrangement::Dynamic);
+        for (column, header) in table.column_iter_mut().zip(headers) {
+            if !flexible.contains(header) {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+        }
+    }
+    table.trim_fmt()
+}
+
+/// What a status or a number says at a glance.
+fn colour(header: &str, cell: &str) -> Option<Color> {
+    match (header, cell.split([' ', '(']).next().unwrap_or_default()) {
+        ("status" | "state", "failed" | "dead") => Some(Color::Red),
+        ("status" | "state", "held" | "late") => Some(Color::Yellow),
+        ("status" | "state", "running" | "live" | "succeeded" | "completed") => Some(Color::Green),
+        ("failed", count) if count.parse::<u64>().is_ok_and(|n| n > 0) => Some(Color::Red),
+        _ => None,
+    }
+}
+
+/// How wide the terminal is; `None` in a pipe.
+pub fn terminal_width() -> Option<u16> {
+    std::io::stdout().is_terminal().then(|| Table::new().width()).flatten()
 }
 
 /// Makes a name safe to show in a line: control characters, line ends among them, and the Unicode
@@ -168,6 +235,22 @@ pub fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_fit_the_terminal_and_are_whole_in_a_pipe() {
+        let headers = ["job", "queue", "subject", "error"];
+        let subject = "a subject that is as long as names of files may well be.tif";
+        let error = "a message that says what happened and what to do, and goes on and on and on";
+        let row = || ["12", "ingest/validating", subject, error].map(str::to_string).to_vec();
+        for width in [80, 120] {
+            let text = listed(&headers, [row(), row()], &["subject", "error"], Some(width));
+            assert_eq!(text.lines().count(), 3, "{text}");
+            assert!(text.lines().all(|l| l.chars().count() <= usize::from(width)), "{text}");
+            assert!(text.contains("ingest/validating") && text.contains('…'), "{text}");
+        }
+        let whole = listed(&headers, [row()], &["subject", "error"], None);
+        assert!(whole.contains(subject) && whole.contains(error), "{whole}");
+    }
 
     #[test]
     fn control_characters_and_direction_marks_are_shown_not_obeyed() {

@@ -119,6 +119,9 @@ impl JobError {
     }
 }
 
+/// What stages keep of a job for those that follow: any JSON object.
+pub type JobState = serde_json::Map<String, serde_json::Value>;
+
 /// What a stage tells the next one about the job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Handover {
@@ -130,12 +133,19 @@ pub struct Handover {
     /// The stage to go on with, where those before it have nothing to do for this job: a later
     /// one of the same pipeline; see [`crate::Pipeline::onward`].
     pub next_stage: Option<String>,
+    /// The job's state from here on, instead of the one this stage got; at most `state_bytes_max`.
+    pub state: Option<JobState>,
 }
 
 impl Handover {
     /// On to a later stage, past those that have nothing to do for this job.
     pub fn to(stage: &str) -> Handover {
         Handover { next_stage: Some(stage.to_string()), ..Handover::default() }
+    }
+
+    /// On with this state of the job.
+    pub fn with_state(state: JobState) -> Handover {
+        Handover { state: Some(state), ..Handover::default() }
     }
 }
 
@@ -166,6 +176,14 @@ pub enum Outcome {
 impl Outcome {
     pub fn success() -> Outcome {
         Outcome::Success(Handover::default())
+    }
+
+    /// The state that a success leaves.
+    pub(crate) fn state(&self) -> Option<&JobState> {
+        match self {
+            Outcome::Success(handover) => handover.state.as_ref(),
+            _ => None,
+        }
     }
 
     /// The stage that a success names to go on with.

@@ -40,7 +40,7 @@ pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
             "work_space": {"name": site.settings.work_space.name, "total_bytes": space.total, "used_bytes": space.used},
             "workers": workers,
             "stages": stats.stages,
-            "batches": open.iter().map(|b| serde_json::json!({"batch": b.id, "label": b.label, "state": b.state, "held": b.held, "total": b.total, "succeeded": b.succeeded, "failed": b.failed, "unfinished": b.open})).collect::<Vec<_>>(),
+            "batches": open.iter().map(|b| serde_json::json!({"batch": b.id, "label": b.label, "state": b.state, "held": b.is_held(), "total": b.total, "succeeded": b.succeeded, "failed": b.failed, "unfinished": b.open})).collect::<Vec<_>>(),
         }))?;
         return Ok(Exit::Yes);
     }
@@ -69,7 +69,7 @@ pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
                 vec![
                     b.id.to_string(),
                     b.label.clone(),
-                    if b.held { format!("held ({})", b.state) } else { b.state.to_string() },
+                    if b.is_held() { format!("held ({})", b.state) } else { b.state.to_string() },
                     b.total.to_string(),
                     b.succeeded.to_string(),
                     b.failed.to_string(),

@@ -85,8 +85,8 @@ collection create maps owner=Maps
 collection set maps fixity_days=30
 collection show maps
 collection list
-collection freeze maps
-collection thaw maps
+collection hold maps
+collection release maps
 watch status
 config show
 doctor

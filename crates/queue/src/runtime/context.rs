@@ -2,8 +2,8 @@
 
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
-use crate::job::{JobError, Lease, Passed, Records};
-use crate::rules::running;
+use crate::job::{JobError, JobState, Lease, Passed, Records};
+use crate::rules::{running, state};
 use crate::runtime::Shared;
 use db::{Lane, Tx};
 use std::collections::HashMap;
@@ -170,6 +170,13 @@ impl Context {
         let (job, stage) = (self.run.lease.job, self.run.lease.stage);
         let marks = self.shared.db.read(move |tx| running::checkpoints(tx, job, stage)).await?;
         Ok(marks.into_iter().collect())
+    }
+
+    /// The job's state as the nearest stage before this one left it; empty if none did. A stage
+    /// changes it with [`crate::Handover::state`].
+    pub async fn state(&self) -> Result<JobState> {
+        let (job, stage) = (self.run.lease.job, self.run.lease.stage);
+        self.shared.db.read(move |tx| state::before(tx, job, stage)).await
     }
 
     /// Reports an error while going on, to clean up: the job shows as running with the error.

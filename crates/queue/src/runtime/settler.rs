@@ -24,6 +24,7 @@ pub(crate) struct Counters {
     runs: Arc<AtomicU64>,
     succeeded: Arc<AtomicU64>,
     errors: Arc<AtomicU64>,
+    failed: Arc<AtomicU64>,
 }
 
 impl Counters {
@@ -45,11 +46,16 @@ impl Counters {
         self.runs.fetch_add(1, Ordering::Relaxed);
     }
 
+    fn count_failed(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub fn summary(&self) -> super::Summary {
         super::Summary {
             runs: self.runs(),
             succeeded: self.succeeded.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
         }
     }
 }
@@ -158,6 +164,10 @@ fn report(finished: &[Settlement], answers: &[Settled], counters: &Counters) {
         match answer {
             Settled::Stale => {
                 tracing::warn!(job, token, "a stale outcome was refused: the job is someone else's")
+            }
+            Settled::Now(Status::Failed) => {
+                counters.count(&one.outcome);
+                counters.count_failed();
             }
             Settled::Now(_) | Settled::Carried(_) => counters.count(&one.outcome),
         }

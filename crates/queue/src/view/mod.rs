@@ -7,7 +7,7 @@ mod time;
 mod why;
 mod workers;
 
-pub use jobs::{JobView, ListFilter, TriesView, failed, list, show, tries};
+pub use jobs::{JobView, ListFilter, StateView, TriesView, failed, list, show, states, tries};
 pub(crate) use stats::idle_heads;
 pub use stats::{StageStats, Stats, stats, stuck};
 pub use time::{ago, show_time};
