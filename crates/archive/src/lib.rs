@@ -56,4 +56,5 @@ pub const MIGRATIONS: &[Migration] = &[
     queue::MIGRATIONS[7],
     migration!(16, "0016_places"),
     migration!(17, "0017_dates"),
+    migration!(19, "0019_told"),
 ];

@@ -129,7 +129,10 @@ fn staffed(site: &Arc<Site>, settings: Settings, wanted: &impl Fn(&str, &str) ->
 }
 
 /// Whether a stage that is wanted has anything that may still be done.
-async fn more_to_do(site: &Arc<Site>, wanted: &impl Fn(&str, &str) -> bool) -> queue::Result<bool> {
+pub async fn more_to_do(
+    site: &Arc<Site>,
+    wanted: &impl Fn(&str, &str) -> bool,
+) -> queue::Result<bool> {
     const LEFT: Statement = statement!("sql/anything_left_in_stage");
     const UNMOVED: Statement = statement!("sql/anything_unmoved");
     let catalog = site.db.read(Catalog::load).await?;

@@ -1,6 +1,7 @@
 //! `accession ingest PATH…`: deposits, works everything in this process, and says how it ended.
 
 use super::deposit::{self, How};
+use super::notify::{self, Timeout};
 use super::same_name::{self, Asking};
 use super::site;
 use crate::cli::Global;
@@ -28,13 +29,16 @@ use tokio::sync::watch;
 
 No server is needed: this process does all the work, and ends with 0 only if every object was
 preserved. What it could not finish is kept; `accession jobs failed` shows what failed, and
-`accession work --until-empty` goes on with the rest.")]
+`accession work --until-empty` goes on with the rest. Mail and callbacks are sent before it ends, for
+at most --notify-timeout after the last object; what is left then is said and kept.")]
 pub struct Args {
     /// What to take in
     #[arg(required = true, value_name = "PATH|URL")]
     sources: Vec<OsString>,
     #[command(flatten)]
     how: How,
+    #[command(flatten)]
+    notify: Timeout,
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
@@ -42,7 +46,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let asking = Asking { command: "ingest", never: global.json };
     let receipts = deposit::accept(&site, &args.sources, &args.how, asking)?;
     let ids: Vec<i64> = receipts.iter().map(|r| r.batch).collect();
-    let batches = site::block_on(work_on(&site, ids.clone(), global))??;
+    let worked = work_on(&site, ids.clone(), args.notify.notify_timeout, global);
+    let batches = site::block_on(worked)??;
     let exit = deposit::show_batches(&site, &batches, global)?;
     if !global.json && !global.quiet {
         same_name::tell(&site, &ids)?;
@@ -50,12 +55,14 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Works until these batches have ended.
+/// Works until these batches have ended, and their mail and callbacks are sent.
 pub async fn work_on(
     site: &Arc<Site>,
     ids: Vec<i64>,
+    notify_timeout: Duration,
     global: &Global,
 ) -> Result<Vec<batch::Batch>, Failure> {
+    let began = site.db.read(|tx| Ok::<_, archive::Error>(tx.now())).await?;
     let (stop, stopped) = watch::channel(Stop::No);
     let workspaces = vec![site.settings.work_space.name.clone()];
     let settings = Settings { workspaces, ..Settings::default() };
@@ -66,7 +73,7 @@ pub async fn work_on(
         true => tokio::spawn(show_progress(site.clone(), ids.clone())),
         false => tokio::spawn(deposit::say_why_it_waits(site.clone(), ids.clone())),
     });
-    let waited = deposit::wait(site, ids);
+    let waited = deposit::wait(site, ids.clone());
     tokio::pin!(waited);
     let mut interrupted = stop.subscribe();
     let batches = tokio::select! {
@@ -78,6 +85,12 @@ pub async fn work_on(
     };
     if let Some(bars) = bars {
         bars.abort();
+    }
+    // How the batches ended is known: what goes wrong from here changes nothing about that.
+    let sent =
+        notify::send(site, &ids, began, notify_timeout, &mut interrupted, global.quiet).await;
+    if let Err(failure) = sent {
+        tracing::warn!(code = failure.code, "{}", failure.message);
     }
     stop.send_replace(Stop::Shutdown);
     match worker.await {

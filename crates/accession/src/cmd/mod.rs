@@ -19,6 +19,7 @@ pub mod ingest;
 pub mod jobs;
 pub mod man;
 pub mod manifest;
+pub mod notify;
 pub mod objects;
 pub mod ocfl;
 pub mod queue;

@@ -1,5 +1,6 @@
 //! `accession work`: works on what was deposited, until it is told to stop.
 
+use super::notify;
 use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -37,6 +38,10 @@ pub struct Args {
     /// How long running work has to reach a good place when the worker stops
     #[arg(long, value_parser = parse_duration, default_value = "30")]
     grace: Duration,
+    /// With --until-empty: when only mail and callbacks are left, how long none of them may be sent
+    /// before the worker ends all the same
+    #[arg(long, value_parser = parse_duration, default_value = "60", value_name = "DURATION")]
+    notify_timeout: Duration,
     /// Jobs at once in each stage (default: the stage's setting)
     #[arg(long)]
     workers: Option<i64>,
@@ -63,11 +68,17 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         let shown = format!("{pipeline}/{stage}");
         stages.is_empty() || stages.iter().any(|s| s == stage || s == pipeline || *s == shown)
     };
+    let (until_empty, timeout, quiet) = (args.until_empty, args.notify_timeout, global.quiet);
     let summary = site::block_on(async {
         let (stop, stopped) = watch::channel(Stop::No);
-        super::queue::stop_on_signals(stop, settings.grace)?;
-        let done = archive::worker::work(site.clone(), settings, wanted, stopped).await?;
-        Ok::<_, Failure>(done)
+        super::queue::stop_on_signals(stop.clone(), settings.grace)?;
+        let stalled = notify::end_when_stalled(site.clone(), timeout, wanted.clone(), stop, quiet);
+        let stalled = until_empty.then(|| tokio::spawn(stalled));
+        let done = archive::worker::work(site.clone(), settings, wanted, stopped).await;
+        if let Some(task) = stalled {
+            task.abort();
+        }
+        Ok::<_, Failure>(done?)
     })??;
     output::work_done(&summary, global.json, global.quiet)?;
     Ok(if summary.failed > 0 { Exit::No } else { Exit::Yes })

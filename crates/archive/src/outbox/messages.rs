@@ -56,7 +56,6 @@ pub fn add(
     let now = tx.now();
     let body = serde_json::json!(message).to_string();
     let kind = message.pipeline();
-    tx.send(&INSERT, &db::params![id, kind, batch, job, &body, now])?;
     let sending = NewJob {
         subject: message.subject(),
         lock: Some(format!("message/{id}")),
@@ -64,7 +63,9 @@ pub fn add(
         ..NewJob::default()
     };
     let catalog = Catalog::load(tx)?;
-    add::add(tx, now, catalog.named(kind)?, "accession", &[sending])?;
+    let added = add::add(tx, now, catalog.named(kind)?, "accession", &[sending])?;
+    let sender = added.first().map(|added| added.job);
+    tx.send(&INSERT, &db::params![id, kind, batch, job, &body, now, sender])?;
     Ok(id)
 }
 

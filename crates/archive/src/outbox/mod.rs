@@ -8,6 +8,7 @@ pub mod mail;
 pub mod messages;
 pub mod reporting;
 pub mod sending;
+pub mod unsent;
 
 pub const REPORT: &str = "report";
 pub const CALLBACK: &str = "callback";

@@ -6,7 +6,7 @@ mod web;
 
 use super::deposit::{self, How};
 use super::same_name::Asking;
-use super::{ingest, site};
+use super::{ingest, notify, site};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -140,7 +140,8 @@ impl Show {
         self.say(&format!("$ accession ingest {}", shown.join(" ")))?;
         let receipts = deposit::accept(&self.site, sources, &typed.how, ASKING)?;
         let ids = receipts.iter().map(|r| r.batch).collect();
-        let batches = site::block_on(ingest::work_on(&self.site, ids, &self.global))??;
+        let batches =
+            site::block_on(ingest::work_on(&self.site, ids, notify::TIMEOUT, &self.global))??;
         let batch = &batches[0];
         let id = batch.id;
         let report: archive::Result<archive::report::BatchReport> =

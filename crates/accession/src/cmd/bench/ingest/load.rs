@@ -1,7 +1,7 @@
 //! What is ingested, and into what.
 
 use crate::cli::Global;
-use crate::cmd::{ingest, site};
+use crate::cmd::{ingest, notify, site};
 use crate::exit::Failure;
 use archive::deposit::{self, NewDeposit, Options};
 use archive::item::Source;
@@ -86,7 +86,7 @@ impl Place {
     pub fn ingest(&self, data: &Data, sources: &[PathBuf]) -> Result<(), Failure> {
         let (site, _) = site::open(&data.global, db::Options::default())?;
         let ids = deposit_all(&site, sources)?;
-        let batches = site::block_on(ingest::work_on(&site, ids, &data.global))??;
+        let batches = site::block_on(ingest::work_on(&site, ids, notify::TIMEOUT, &data.global))??;
         good(&batches)
     }
 

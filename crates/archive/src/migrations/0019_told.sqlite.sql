@@ -1,0 +1,14 @@
+-- The job that sends a message, so that what a batch still has to send is found by the batch.
+alter table messages add column sender integer;
+create index messages_unsent on messages (coalesce(batch, 0), id) where sent_at is null;
+
+-- Rows of batches that were cancelled before they became jobs: what reports say of them.
+create table cancelled_rows (
+  batch integer not null,
+  number integer not null,
+  subject text not null,
+  who text not null,
+  reason text not null,
+  at integer not null,
+  primary key (batch, number)
+) without rowid;
