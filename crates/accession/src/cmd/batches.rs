@@ -6,10 +6,12 @@ use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
-use archive::registry::reports;
+use archive::registry::reports::{self, Cursor};
 use archive::report::{self, Format, Writer};
 use archive::site::Site;
 use clap::Subcommand;
+use db::Tx;
+use queue::rules::batch;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -162,13 +164,17 @@ pub fn show_result(site: &Arc<Site>, batch: i64, global: &Global) -> Result<(), 
     Ok(())
 }
 
+/// Lines that are read in one transaction.
+const PAGE: i64 = 500;
+
 /// Writes all of it, page by page, however large the batch is.
 fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
     let (site, _) = site::open_small(global)?;
     let format = if global.json { Format::Json } else { args.format };
-    let batch = args.batch;
-    let head: archive::Result<_> = site.db.read_blocking(move |tx| reports::head(tx, batch));
-    let (head, changed) = head?;
+    let id = args.batch;
+    let read: archive::Result<_> =
+        site.db.read_blocking(move |tx| Ok((batch::load(tx, id)?, reports::head(tx, id)?)));
+    let (batch, (head, changed)) = read?;
     // Not before: a request that cannot be leaves what has that name alone.
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(std::fs::File::create(path).map_err(|e| {
@@ -177,27 +183,50 @@ fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
         None => Box::new(std::io::stdout().lock()),
     };
     let mut writer = Writer::new(format, &head, std::io::BufWriter::new(out))?;
-    for line in &changed {
-        writer.change(line)?;
-    }
-    let mut after = 0;
-    loop {
-        let page: archive::Result<Vec<_>> =
-            site.db.read_blocking(move |tx| reports::failures_after(tx, batch, after, 500));
-        let page = page?;
-        let Some(last) = page.last().map(|l| l.job) else { break };
-        page.iter().try_for_each(|line| writer.failure(line))?;
-        after = last;
-    }
-    let mut after = 0;
-    loop {
-        let page: archive::Result<Vec<_>> =
-            site.db.read_blocking(move |tx| reports::objects_after(tx, batch, after, 500));
-        let page = page?;
-        let Some(last) = page.last().map(|l| l.job) else { break };
-        page.iter().try_for_each(|line| writer.object(line))?;
-        after = last;
-    }
+    let max = format.lines_max();
+    let failures = move |tx: &mut Tx<'_>, after| {
+        let page = reports::failures_after(tx, id, after, PAGE)?;
+        let last = page.last().map_or(after, |line| line.job);
+        Ok((page, last))
+    };
+    pages(&site, max, 0, failures, |line| writer.failure(line))?;
+    let cancellations =
+        move |tx: &mut Tx<'_>, after| reports::cancellations_after(tx, id, after, PAGE);
+    pages(&site, max, Cursor::default(), cancellations, |line| writer.cancel(line))?;
+    changed.iter().try_for_each(|line| writer.change(line))?;
+    let unfinished =
+        move |tx: &mut Tx<'_>, after| reports::unfinished_after(tx, &batch, after, PAGE);
+    pages(&site, max, Cursor::default(), unfinished, |line| writer.unfinished(line))?;
+    let objects = move |tx: &mut Tx<'_>, after| {
+        let page = reports::objects_after(tx, id, after, PAGE)?;
+        let last = page.last().map_or(after, |line| line.job);
+        Ok((page, last))
+    };
+    pages(&site, max, 0, objects, |line| writer.object(line))?;
     writer.finish()?.flush()?;
     Ok(Exit::Yes)
+}
+
+/// Reads a list page by page and writes its lines, as many as the format takes.
+fn pages<Line: Send + 'static, After: Copy + Send + Sync + 'static>(
+    site: &Site,
+    lines_max: i64,
+    first: After,
+    read: impl Fn(&mut Tx<'_>, After) -> archive::Result<(Vec<Line>, After)> + Clone + Send + 'static,
+    mut write: impl FnMut(&Line) -> std::io::Result<()>,
+) -> Result<(), Failure> {
+    let (mut cursor, mut written) = (first, 0);
+    while written < lines_max {
+        let (read, at) = (read.clone(), cursor);
+        let page: archive::Result<(Vec<Line>, After)> =
+            site.db.read_blocking(move |tx| read(tx, at));
+        let (lines, next) = page?;
+        if lines.is_empty() {
+            break;
+        }
+        lines.iter().try_for_each(&mut write)?;
+        written += i64::try_from(lines.len()).unwrap_or(i64::MAX);
+        cursor = next;
+    }
+    Ok(())
 }

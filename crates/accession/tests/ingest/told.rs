@@ -24,6 +24,15 @@ fn serve(answer: fn(TcpStream, &Kept) -> std::io::Result<()>) -> (u16, Kept) {
 }
 
 fn smtp(stream: TcpStream, kept: &Kept) -> std::io::Result<()> {
+    conversation(stream, kept, "250 fine")
+}
+
+/// A server that knows no mailbox.
+fn refusing_smtp(stream: TcpStream, kept: &Kept) -> std::io::Result<()> {
+    conversation(stream, kept, "550 no such user")
+}
+
+fn conversation(stream: TcpStream, kept: &Kept, recipient: &str) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     let mut out = stream;
     write!(out, "220 here\r\n")?;
@@ -40,7 +49,11 @@ fn smtp(stream: TcpStream, kept: &Kept) -> std::io::Result<()> {
             }
             kept.lock().unwrap().push(mail);
         }
-        let word = if line.starts_with("QUIT") { "221 bye" } else { "250 fine" };
+        let word = match line.get(..4).unwrap_or_default() {
+            "QUIT" => "221 bye",
+            "RCPT" => recipient,
+            _ => "250 fine",
+        };
         write!(out, "{word}\r\n")?;
     }
     Ok(())
@@ -67,6 +80,11 @@ fn http(stream: TcpStream, kept: &Kept) -> std::io::Result<()> {
     write!(out, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
 }
 
+/// A mail as it was before it was folded and encoded for its way.
+fn decoded(mail: &str) -> String {
+    mail.replace("=\n", "").replace("\n ", " ").replace("=3D", "=")
+}
+
 fn header<'t>(request: &'t str, name: &str) -> &'t str {
     let line =
         request.lines().find(|l| l.to_ascii_lowercase().starts_with(&name.to_ascii_lowercase()));
@@ -79,7 +97,7 @@ fn names_the_file(world: &World, batch: i64) {
     for (format, shown) in [
         ("json", "\"file\":\"data/page.txt\""),
         ("csv", ",data/page.txt,"),
-        ("html", "<td>data/page.txt</td>"),
+        ("html", "<span class=\"file\">data/page.txt</span>"),
         ("text", "failed in validating, data/page.txt"),
     ] {
         let report = world.run(&["batches", "report", &number, "--format", format]).stdout;
@@ -87,7 +105,7 @@ fn names_the_file(world: &World, batch: i64) {
     }
 }
 
-/// The use cases of seed 001: a batch that succeeds, one that fails, one that fails and is mended;
+/// The use cases of seed 001: a batch that succeeds, one that fails, one that fails and is corrected;
 /// each is reported, and the last one again.
 #[test]
 fn reports_reach_the_depositor_and_callbacks_are_signed() {
@@ -116,12 +134,26 @@ fn told(world: &World) {
 
     let mails = mails.lock().unwrap().clone();
     assert_eq!(mails.len(), 6, "three reports, two readers each: {mails:#?}");
-    let told = |what: &str| mails.iter().filter(|m| m.replace("=\n", "").contains(what)).count();
+    let told = |what: &str| mails.iter().filter(|m| decoded(m).contains(what)).count();
     assert_eq!(told("To: ada@example.org"), 3);
     assert!(told("bag_digest_mismatch") >= 2, "the cause is in the mail: {mails:#?}");
     assert!(told("failed in validating, data/page.txt") >= 2, "and the file: {mails:#?}");
-    assert!(mails.iter().all(|m| m.len() < 32 * 1024));
-    assert_eq!(told("batch-1-report-1.csv"), 1, "the curator has it as a table, too: {mails:#?}");
+    assert!(mails.iter().all(|m| m.len() < 64 * 1024));
+    for address in ["ada@example.org", "curator@example.org"] {
+        let files = |m: &&String| m.contains("batch-1-report-1.csv\"") && m.contains(address);
+        assert_eq!(mails.iter().filter(files).count(), 1, "{address} has a table: {mails:#?}");
+    }
+    let subjects = [
+        "Subject: OK: 1 of 1 object preserved: good (maps, batch 1)",
+        "Subject: FAILED: 0 of 1 object preserved, 1 failed: torn (maps, batch 2)",
+        "Subject: OK: 1 of 1 object preserved: torn (maps, batch 2, update)",
+    ];
+    for subject in subjects {
+        assert_eq!(told(subject), 2, "{subject} in {mails:#?}");
+    }
+    assert_eq!(told("  good: ark:/99999/"), 2, "what was preserved has its identifier: {mails:#?}");
+    let command = |m: &String| m.contains("accession batches") || m.contains("`accession");
+    assert!(!mails.iter().any(|m| command(&decoded(m))), "a depositor has no commands: {mails:#?}");
 
     let calls = calls.lock().unwrap().clone();
     let mut ids = std::collections::HashSet::new();
@@ -138,4 +170,126 @@ fn told(world: &World) {
     let told = calls.iter().find(|c| c.contains("\"status\":\"failed\"")).unwrap();
     assert!(told.contains("\"file\":\"data/page.txt\""), "{told}");
     world.check();
+}
+
+fn with_mail(world: &World, port: u16, more: &str) {
+    world.configure(&format!(
+        "[mail]\nhost = \"127.0.0.1\"\nport = {port}\nsecurity = \"none\"\nfrom = \"archive@example.org\"\n{more}"
+    ));
+}
+
+/// Whoever runs `ingest` may have no worker that would send the mail later.
+#[test]
+fn an_ingest_ends_when_its_mail_and_callbacks_are_sent() {
+    World::both(|world| {
+        let ((mail_port, mails), (http_port, calls)) = (serve(smtp), serve(http));
+        let callback = format!(
+            "[collections.maps.callback]\nurl = \"http://127.0.0.1:{http_port}/done\"\nsecret = \"hush\"\n"
+        );
+        with_mail(world, mail_port, &callback);
+        let to_maps = ["--collection", "maps", "--notify", "ada@example.org"];
+        // A name that would be a header of its own.
+        let letter = world.path("letter\nBcc: eve@example.com\n");
+        std::fs::write(&letter, "Dear Ann").unwrap();
+        assert_eq!(world.ingest(&letter, &to_maps)["state"], "completed");
+        let mails = mails.lock().unwrap().clone();
+        let [mail] = mails.as_slice() else { panic!("one mail: {mails:#?}") };
+        let head = mail.split("\n\n").next().unwrap();
+        assert!(head.contains("OK: 1 of 1 object preserved: letter"), "{mail}");
+        assert!(!head.lines().any(|line| line.starts_with("Bcc")), "{mail}");
+        let calls = calls.lock().unwrap().clone();
+        assert_eq!(calls.len(), 2, "the object and the report: {calls:#?}");
+    });
+}
+
+/// Ingests something whose report goes to Ada; what was said on the way.
+fn ingest_for_ada(world: &World) -> String {
+    let path = directory(&world.path("box"), &[("a.txt", "a")]);
+    let began = std::time::Instant::now();
+    let path = path.to_str().unwrap();
+    let ended =
+        world.run(&["ingest", path, "--notify", "ada@example.org", "--notify-timeout", "3"]);
+    assert_eq!(ended.status.code(), Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert!(began.elapsed().as_secs() < 40, "it waited {:?}", began.elapsed());
+    ended.stderr
+}
+
+/// A mail server that is down is no reason to fail, nor to wait for ever.
+#[test]
+fn mail_that_cannot_be_sent_now_is_named_and_sent_later() {
+    let world = World::local(1);
+    // A port that nothing listens on.
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    with_mail(&world, nobody, "");
+    let said = ingest_for_ada(&world);
+    assert!(
+        said.contains("1 mail is not sent yet: ") && said.contains("`accession work`"),
+        "{said}"
+    );
+    assert!(said.contains("cannot be reached"), "the cause is said: {said}");
+    let ended = world.run(&["work", "--until-empty", "--notify-timeout", "1"]);
+    assert!(ended.stderr.contains("1 message is not sent"), "{}", ended.stderr);
+    let (port, mails) = serve(smtp);
+    with_mail(&world, port, "");
+    world.work();
+    let mails = mails.lock().unwrap().clone();
+    assert_eq!(mails.len(), 1, "until-empty counts what waits to be sent: {mails:#?}");
+}
+
+#[test]
+fn mail_that_is_refused_is_named_with_what_to_do() {
+    let world = World::local(1);
+    let (port, mails) = serve(refusing_smtp);
+    with_mail(&world, port, "");
+    let said = ingest_for_ada(&world);
+    assert!(said.contains("1 mail is not sent: "), "{said}");
+    assert!(said.contains("refused mail for ada@example.org"), "{said}");
+    assert!(said.contains("`accession jobs requeue"), "{said}");
+    assert!(mails.lock().unwrap().is_empty());
+}
+
+/// All rows of a batch are in its report, whatever has become of them.
+#[test]
+fn reports_name_rows_that_are_not_done_and_rows_that_were_cancelled() {
+    World::both(|world| {
+        let manifest = |name: &str, rows: &str| {
+            let path = world.path(name);
+            let profile =
+                "http://uc3.cdlib.org/registry/ingest/manifest/mrt-single-file-batch-manifest";
+            let head = format!("#%checkm_0.7\n#%profile | {profile}\n");
+            std::fs::write(&path, format!("{head}{rows}#%eof\n")).unwrap();
+            path
+        };
+        let rows = "http://127.0.0.1:1/a | | | | | a.txt\nhttp://127.0.0.1:1/b | | | | | b.txt\n";
+        let batch = world.deposit(&manifest("two.checkm", rows), &[]).to_string();
+        let csv = || world.done(&["batches", "report", &batch, "--format", "csv"]);
+        world.done(&["batches", "hold", &batch, "--reason", "not yet"]);
+        assert!(csv().contains(",two.checkm,held,"), "its rows are not known yet: {}", csv());
+        world.done(&["jobs", "pause", "ingest", "--reason", "not yet"]);
+        world.done(&["batches", "release", &batch]);
+        let mut worker = world.worker();
+        world.until("jobs that wait", |jobs| jobs.len() == 2);
+        worker.kill();
+        let waiting = csv();
+        assert_eq!(waiting.lines().count(), 3, "{waiting}");
+        assert!(
+            waiting.contains(",a.txt,queued,") && waiting.contains(",b.txt,queued,"),
+            "{waiting}"
+        );
+        world.done(&["batches", "cancel", &batch, "--reason", "sent twice", "--as", "bert"]);
+        world.done(&["jobs", "unpause", "ingest"]);
+        world.work();
+        let cancelled = csv();
+        assert_eq!(cancelled.matches(",cancelled,").count(), 2, "{cancelled}");
+        assert_eq!(cancelled.matches("sent twice,bert").count(), 2, "{cancelled}");
+        let text = world.done(&["batches", "report", &batch]);
+        assert!(text.contains("a.txt: cancelled by bert: sent twice"), "{text}");
+
+        let broken = "http://127.0.0.1:1/a | sha256 | xyz | | | a.txt\nnonsense\n";
+        let batch = world.deposit(&manifest("broken.checkm", broken), &[]).to_string();
+        world.work();
+        let csv = world.done(&["batches", "report", &batch, "--format", "csv"]);
+        assert!(csv.lines().count() >= 3, "a row for each problem: {csv}");
+        assert!(csv.lines().skip(1).all(|row| row.contains("broken.checkm")), "{csv}");
+    });
 }

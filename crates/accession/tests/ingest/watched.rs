@@ -1,5 +1,6 @@
 //! Drop folders and receiving buckets, from what people put there to what they find beside it.
 
+use crate::support::packages::bag;
 use crate::support::s3::{self, Depositor};
 use crate::support::world::{Worker, World};
 use serde_json::Value;
@@ -153,6 +154,39 @@ fn removed_packages_have_results() {
     assert!(!folder.join("letter.txt").exists(), "it was to be removed");
     worker.kill();
     world.check();
+}
+
+/// A depositor who has a drop folder and nothing else learns from the result what was wrong.
+#[test]
+fn results_have_the_reasons() {
+    let world = World::local(1);
+    let folder = world.path("in");
+    std::fs::create_dir(&folder).unwrap();
+    bag(&folder.join("torn"), &[("page.txt", "whole")]);
+    std::fs::write(folder.join("torn/data/page.txt"), "whxle").unwrap();
+    let profile = "http://uc3.cdlib.org/registry/ingest/manifest/mrt-single-file-batch-manifest";
+    let manifest = format!("#%checkm_0.7\n#%profile | {profile}\nnonsense\n#%eof\n");
+    std::fs::write(folder.join("broken.checkm"), manifest).unwrap();
+    world.configure(&format!(
+        "[collections.papers]\n[[watch]]\npath = \"{}\"\n\
+         collection = \"papers\"\nstill_seconds = 1\npoll_seconds = 1\nresults = true\n",
+        folder.display()
+    ));
+    let mut worker = world.worker();
+    let result = |name: &str| -> Value {
+        let path = folder.join(format!("{name}.result.json"));
+        let text = world.until_some("a result", || std::fs::read(&path).ok());
+        serde_json::from_slice(&text).unwrap()
+    };
+    let (torn, broken) = (result("torn"), result("broken.checkm"));
+    worker.kill();
+    assert_eq!(torn["failures"][0]["code"], "bag_digest_mismatch", "{torn:#}");
+    assert_eq!(torn["failures"][0]["file"], "data/page.txt", "{torn:#}");
+    let message = torn["failures"][0]["message"].as_str().unwrap();
+    assert!(message.contains("data/page.txt"), "{torn:#}");
+    assert!(torn["summary"].as_str().unwrap().contains("0 of 1 object preserved"), "{torn:#}");
+    assert!(broken["error"].as_str().unwrap().contains("broken.checkm"), "{broken:#}");
+    assert!(!torn.to_string().contains("accession "), "a depositor has no commands: {torn:#}");
 }
 
 /// Two workers that watch the same places.

@@ -1,5 +1,6 @@
 //! Deposits: something is handed over, and a receipt is given at once. Every deposit is a batch.
 
+pub mod cancelling;
 pub mod examining;
 pub mod expanding;
 pub mod kind;

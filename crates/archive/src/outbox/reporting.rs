@@ -5,7 +5,7 @@ use super::messages::{self, Message};
 use crate::collection;
 use crate::deposit;
 use crate::error::{Error, Result};
-use crate::profile::ReportFormat;
+use crate::profile::{Notify, ReportFormat};
 use crate::site::Site;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::batch;
@@ -76,9 +76,7 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     let batch = batch::load(tx, id)?;
     let collection = batch.collection.clone().unwrap_or_default();
     let profile = collection::find(tx, &collection)?.unwrap_or_default();
-    let depositors = deposit.options.notify.iter().map(|address| (address.clone(), Vec::new()));
-    let mut to: BTreeMap<String, Vec<ReportFormat>> = depositors.collect();
-    to.extend(profile.notify.iter().map(|n| (n.address.clone(), n.formats.clone())));
+    let mut to = recipients(&deposit.options.notify, &profile.notify);
     if !mail && !to.is_empty() {
         tracing::warn!(
             batch = id,
@@ -107,6 +105,21 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
         messages::add(tx, Some(id), None, &Message::Callback { collection, body })?;
     }
     Ok(true)
+}
+
+/// Who gets a report, and with which files. Addresses that came with the deposit get all that any of
+/// the collection's get.
+fn recipients(depositors: &[String], collection: &[Notify]) -> BTreeMap<String, Vec<ReportFormat>> {
+    let mut formats: Vec<ReportFormat> = Vec::new();
+    for format in collection.iter().flat_map(|notify| &notify.formats) {
+        if !formats.contains(format) {
+            formats.push(*format);
+        }
+    }
+    let of_collection = collection.iter().map(|n| (n.address.clone(), n.formats.clone()));
+    let mut to: BTreeMap<String, Vec<ReportFormat>> = of_collection.collect();
+    to.extend(depositors.iter().map(|address| (address.clone(), formats.clone())));
+    to
 }
 
 /// Gathers what nobody has been told of.
@@ -146,6 +159,21 @@ mod tests {
     };
     const MAILS: Statement =
         Statement { name: "test_mails", sqlite: "select count(*) from messages", postgres: "" };
+
+    #[test]
+    fn addresses_of_a_deposit_get_what_the_others_get() {
+        use ReportFormat::{Csv, Html, Text};
+        let notify = |address: &str, formats: &[ReportFormat]| Notify {
+            address: address.to_string(),
+            formats: formats.to_vec(),
+        };
+        let of_maps = [notify("cy@example.org", &[Text, Csv]), notify("di@example.org", &[Html])];
+        let to = recipients(&["ada@example.org".into(), "di@example.org".into()], &of_maps);
+        assert_eq!(to["ada@example.org"], [Text, Csv, Html]);
+        assert_eq!(to["cy@example.org"], [Text, Csv], "as it is configured");
+        assert_eq!(to["di@example.org"], [Text, Csv, Html], "one mail, with all of it");
+        assert!(recipients(&["ada@example.org".into()], &[])["ada@example.org"].is_empty());
+    }
 
     #[test]
     fn operators_hear_of_a_job_again_when_it_failed_again() {

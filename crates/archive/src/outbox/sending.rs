@@ -34,15 +34,16 @@ async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outc
     }
     match &kept.message {
         Message::Report { batch, version, to, formats } => {
-            let report = whole_report(site, *batch).await?;
+            let report = bounded_report(site, *batch).await?;
             let name = format!("batch-{batch}-report-{version}");
+            let (attachments, attached) = attachments::of(&report, formats, &name)?;
             for address in to {
                 let mail = Mail {
                     to: address.clone(),
                     subject: report::mail_subject(&report.head),
-                    text: report::mail_text(&report),
+                    text: report::mail_text(&report, &attached),
                     message_id: format!("{name}-message-{id}"),
-                    attachments: attachments::of(&report, formats, &name)?,
+                    attachments: attachments.clone(),
                 };
                 mail::send(&settings(site)?, &mail).await?;
             }
@@ -66,10 +67,10 @@ async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outc
     Ok(Outcome::success())
 }
 
-/// Lines of each kind that a mail may show; the report says how many more there are.
-const LISTED_MAX: i64 = 50;
+/// Lines of each kind that the files of a mail may have; the report says how many more there are.
+const LISTED_MAX: i64 = 2000;
 
-async fn whole_report(site: &Arc<Site>, batch: i64) -> Result<report::BatchReport> {
+async fn bounded_report(site: &Arc<Site>, batch: i64) -> Result<report::BatchReport> {
     site.db
         .read(move |tx| {
             let catalog = Catalog::load(tx)?;

@@ -3,15 +3,16 @@
 use crate::error::Result;
 use crate::ingest::Summary;
 use crate::report::{
-    BatchReport, ChangeLine, FailureLine, FormatCount, Head, ObjectLine, ReviewLine,
+    self as told, BatchReport, CancelLine, ChangeLine, DEPOSIT_AGAIN, FailureLine, FormatCount,
+    Head, ObjectLine, REQUEUE, ReviewLine, SUPERSEDED, UnfinishedLine,
 };
-use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use db::{Micros, Statement, Tx, statement};
 use queue::rules::replacing::{self, Replacement};
 use queue::rules::{batch, report};
-use queue::{Catalog, Content, Status};
+use queue::{BatchState, Catalog, Content};
 use std::collections::BTreeMap;
 
-/// A page of the objects of a batch that were preserved or cancelled, in the order of their jobs.
+/// A page of the objects of a batch that are preserved, in the order of their jobs.
 pub fn objects_after(
     tx: &mut Tx<'_>,
     batch: i64,
@@ -19,91 +20,154 @@ pub fn objects_after(
     limit: i64,
 ) -> Result<Vec<ObjectLine>> {
     const OBJECTS: Statement = statement!("sql/report_objects");
-    let rows: Vec<ObjectRow> = tx.query(&OBJECTS, &db::params![batch, after, limit])?;
-    let Some(last) = rows.last().map(|row| row.job) else { return Ok(Vec::new()) };
+    let rows: Vec<(i64, String, Option<i64>, Option<i64>, Option<String>)> =
+        tx.query(&OBJECTS, &db::params![batch, after, limit])?;
+    let Some(last) = rows.last().map(|row| row.0) else { return Ok(Vec::new()) };
     let mut replaced: BTreeMap<i64, Vec<String>> = BTreeMap::new();
     for one in replacing::replaced_by(tx, batch, after..=last, i64::MAX)? {
         replaced.entry(one.by).or_default().push(one.replaces_sentence());
     }
     Ok(rows
         .into_iter()
-        .map(|row| {
-            let notes = replaced.remove(&row.job).unwrap_or_default();
-            row.line(batch, notes)
+        .map(|(job, subject, version, unchanged, summary)| {
+            let summary: Summary =
+                summary.and_then(|s| serde_json::from_str(&s).ok()).unwrap_or_default();
+            let unchanged = unchanged == Some(1);
+            ObjectLine {
+                job,
+                subject,
+                identifier: summary.identifier,
+                local_ids: summary.local_ids,
+                version: version.unwrap_or(0) - i64::from(unchanged),
+                state: if unchanged { "unchanged" } else { "new version" }.to_string(),
+                files_new: summary.files_new,
+                files_changed: summary.files_changed,
+                files_unchanged: summary.files_unchanged,
+                files_removed: summary.files_absent,
+                bytes: summary.bytes,
+                stores: summary.stores,
+                warnings: summary.warnings,
+                notes: replaced.remove(&job).unwrap_or_default(),
+            }
         })
         .collect())
 }
 
-/// A job of a batch that succeeded or was cancelled.
-struct ObjectRow {
+/// Where a page of rows ended: jobs come first, then rows that are no jobs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cursor {
     job: i64,
-    subject: String,
-    status: Status,
-    version: Option<i64>,
-    unchanged: bool,
-    summary: Summary,
-    ended_by: Option<String>,
-    ended_why: Option<String>,
-    /// The job that took its place, its batch, and how their content compares.
-    by: Option<(i64, Option<i64>, Option<Content>)>,
+    /// The last row that is no job; none while there are jobs.
+    row: Option<i64>,
 }
 
-impl FromRow for ObjectRow {
-    fn from_row(row: &Row<'_>) -> db::Result<ObjectRow> {
-        let summary: Option<String> = row.get(5)?;
-        let (batch, content): (Option<i64>, Option<i64>) = (row.get(9)?, row.get(10)?);
-        let content = content.and_then(Content::from_number);
-        Ok(ObjectRow {
-            job: row.get(0)?,
-            subject: row.get(1)?,
-            status: row.get(2)?,
-            version: row.get(3)?,
-            unchanged: row.get::<Option<i64>>(4)? == Some(1),
-            summary: summary.and_then(|s| serde_json::from_str(&s).ok()).unwrap_or_default(),
-            ended_by: row.get(6)?,
-            ended_why: row.get(7)?,
-            by: row.get::<Option<i64>>(8)?.map(|by| (by, batch, content)),
-        })
-    }
-}
-
-impl ObjectRow {
-    fn line(self, batch: i64, mut notes: Vec<String>) -> ObjectLine {
-        let ObjectRow { job, subject, status, unchanged, summary, .. } = self;
-        let state = match (status, self.by) {
-            (Status::Cancelled, Some((by, by_batch, content))) => {
-                let batch = Some(batch);
-                let replaced =
-                    Replacement { job, subject: subject.clone(), batch, by, by_batch, content };
-                notes.push(replaced.replaced_sentence());
-                "superseded"
-            }
-            (Status::Cancelled, None) => {
-                let (who, why) =
-                    (self.ended_by.unwrap_or_default(), self.ended_why.unwrap_or_default());
-                notes.push(format!("cancelled by {who}: {why}"));
-                "cancelled"
-            }
-            _ if unchanged => "unchanged",
-            _ => "new version",
-        };
-        ObjectLine {
-            job,
-            subject,
-            identifier: summary.identifier,
-            local_ids: summary.local_ids,
-            version: self.version.unwrap_or(0) - i64::from(unchanged),
-            state: state.to_string(),
-            files_new: summary.files_new,
-            files_changed: summary.files_changed,
-            files_unchanged: summary.files_unchanged,
-            files_removed: summary.files_absent,
-            bytes: summary.bytes,
-            stores: summary.stores,
-            warnings: summary.warnings,
-            notes,
+/// A page of what was cancelled of a batch: jobs, then rows that had not become jobs.
+pub fn cancellations_after(
+    tx: &mut Tx<'_>,
+    batch: i64,
+    after: Cursor,
+    limit: i64,
+) -> Result<(Vec<CancelLine>, Cursor)> {
+    const JOBS: Statement = statement!("sql/report_cancelled");
+    const ROWS: Statement = statement!("sql/report_cancelled_rows");
+    if after.row.is_none() {
+        let rows: Vec<CancelledJob> = tx.query(&JOBS, &db::params![batch, after.job, limit])?;
+        if let Some(last) = rows.last() {
+            let cursor = Cursor { job: last.0, row: None };
+            return Ok((rows.into_iter().map(|row| cancelled(batch, row)).collect(), cursor));
         }
     }
+    let number = after.row.unwrap_or(0);
+    let rows: Vec<(i64, String, String, String)> =
+        tx.query(&ROWS, &db::params![batch, number, limit])?;
+    let cursor = Cursor { row: rows.last().map(|row| row.0).or(after.row), ..after };
+    let line = |(_, subject, by, reason)| {
+        let state = "cancelled".to_string();
+        CancelLine { job: None, subject, state, by, reason }
+    };
+    Ok((rows.into_iter().map(line).collect(), cursor))
+}
+
+/// The job, its subject, who ended it and why; the job that took its place, that job's batch, and how
+/// their content compares.
+type CancelledJob =
+    (i64, String, Option<String>, Option<String>, Option<i64>, Option<i64>, Option<i64>);
+
+fn cancelled(
+    batch: i64,
+    (job, subject, by, why, by_job, by_batch, content): CancelledJob,
+) -> CancelLine {
+    let Some(by_job) = by_job else {
+        let (by, reason) = (by.unwrap_or_default(), why.unwrap_or_default());
+        return CancelLine { job: Some(job), subject, state: "cancelled".to_string(), by, reason };
+    };
+    let content = content.and_then(Content::from_number);
+    let replaced = Replacement {
+        job,
+        subject: subject.clone(),
+        batch: Some(batch),
+        by: by_job,
+        by_batch,
+        content,
+    };
+    CancelLine {
+        job: Some(job),
+        subject,
+        state: SUPERSEDED.to_string(),
+        by: String::new(),
+        reason: replaced.replaced_sentence(),
+    }
+}
+
+/// A page of the rows of a batch that are neither done nor failed: jobs, then rows that have not
+/// become jobs. A batch whose rows are not known yet has one, which is the deposit itself.
+pub fn unfinished_after(
+    tx: &mut Tx<'_>,
+    batch: &batch::Batch,
+    after: Cursor,
+    limit: i64,
+) -> Result<(Vec<UnfinishedLine>, Cursor)> {
+    const JOBS: Statement = statement!("sql/report_unfinished");
+    const ENTRIES: Statement = statement!("sql/report_entries");
+    let nothing = || Ok((Vec::new(), after));
+    if batch.state == BatchState::Pending {
+        let state = if batch.is_held() { "held" } else { "not begun" }.to_string();
+        let line = UnfinishedLine { subject: batch.label.clone(), state, ..Default::default() };
+        let cursor = Cursor { row: Some(i64::MAX), ..after };
+        return if after.row.is_none() { Ok((vec![line], cursor)) } else { nothing() };
+    }
+    if batch.open == 0 {
+        return nothing();
+    }
+    if after.row.is_none() {
+        let rows: Vec<(i64, String, Option<i64>, Option<i64>, String)> =
+            tx.query(&JOBS, &db::params![batch.id, after.job, limit])?;
+        if let Some(last) = rows.last() {
+            let cursor = Cursor { job: last.0, row: None };
+            return Ok((rows.into_iter().map(open_job).collect(), cursor));
+        }
+    }
+    let number = after.row.unwrap_or(0);
+    let rows: Vec<(i64, String)> = tx.query(&ENTRIES, &db::params![batch.id, number, limit])?;
+    let cursor = Cursor { row: rows.last().map(|row| row.0).or(after.row), ..after };
+    let line = |(_, subject)| UnfinishedLine {
+        subject,
+        state: "not begun".to_string(),
+        ..Default::default()
+    };
+    Ok((rows.into_iter().map(line).collect(), cursor))
+}
+
+fn open_job(
+    (job, subject, waiting, worker, stage): (i64, String, Option<i64>, Option<i64>, String),
+) -> UnfinishedLine {
+    let held = waiting == Some(queue::State::Held.number());
+    let state = match worker {
+        Some(_) => "running",
+        None if held => "held",
+        None => "queued",
+    };
+    UnfinishedLine { job: Some(job), subject, state: state.to_string(), stage }
 }
 
 /// A page of the failed jobs of a batch.
@@ -125,13 +189,12 @@ pub fn failures_after(
             code,
             message,
             file,
-            class: if recoverable { "requeue after mending the cause" } else { "deposit again" }
-                .to_string(),
+            class: if recoverable { REQUEUE } else { DEPOSIT_AGAIN }.to_string(),
         })
         .collect())
 }
 
-/// A failed job, for those who look after them; `None` if it has been mended meanwhile.
+/// A failed job, for those who look after them; `None` if it does not fail any more.
 pub fn review(tx: &mut Tx<'_>, job: i64) -> Result<Option<ReviewLine>> {
     const FAILURE: Statement = statement!("sql/report_failure");
     let found: Option<(String, String, String, Option<String>, String, String, Micros)> =
@@ -155,6 +218,10 @@ pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
     let catalog = Catalog::load(tx)?;
     let waits = super::waits::stopped(tx, &catalog, &batch)?;
     let held = batch.is_held();
+    let (superseded, superseded_same) = match batch.cancelled {
+        0 => (0, 0),
+        _ => replacing::count(tx, id)?,
+    };
     let newest: Option<serde_json::Value> =
         report::newest(tx, id)?.and_then(|text| serde_json::from_str(&text).ok());
     let said = |key: &str| newest.as_ref().and_then(|n| n[key].as_i64()).unwrap_or(0);
@@ -169,9 +236,10 @@ pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
             job: item["job"].as_i64().unwrap_or(0),
             subject: item["subject"].as_str().unwrap_or_default().to_string(),
             before: "failed".to_string(),
-            after: item["status"].as_str().unwrap_or_default().to_string(),
+            after: became(item),
         })
         .collect();
+    let open = if batch.state == BatchState::Pending { 1 } else { batch.open };
     let head = Head {
         batch: id,
         label: batch.label,
@@ -183,23 +251,35 @@ pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
         succeeded: batch.succeeded,
         failed: batch.failed,
         cancelled: batch.cancelled,
-        superseded: match batch.cancelled {
-            0 => 0,
-            _ => replacing::count(tx, id)?.0,
-        },
+        superseded,
+        superseded_same,
         unchanged,
         bytes,
+        problems: batch.error.as_deref().map(told::problems).unwrap_or_default(),
         error: batch.error,
         waits,
         held,
         created_at: batch.created_at,
         finished_at: finished.unwrap_or(batch.updated_at),
         formats: formats(tx, id)?,
-        objects_total: batch.succeeded + batch.cancelled,
+        objects_total: batch.succeeded,
         failures_total: batch.failed,
+        cancellations_total: batch.cancelled,
         changed_total: said("changed_count"),
+        unfinished_total: open,
+        ..Head::default()
     };
     Ok((head, changed))
+}
+
+/// What became of a job since the last report.
+fn became(item: &serde_json::Value) -> String {
+    let status = item["status"].as_str().unwrap_or_default();
+    match (status, item["why"].as_str()) {
+        ("succeeded", _) => "preserved".to_string(),
+        ("cancelled", Some(why)) => format!("cancelled: {why}"),
+        _ => status.to_string(),
+    }
 }
 
 /// Formats of all files of the batch. Read page by page: a batch may have millions of objects.
@@ -229,9 +309,36 @@ fn formats(tx: &mut Tx<'_>, batch: i64) -> Result<Vec<FormatCount>> {
 }
 
 /// A report with its lists cut.
-pub fn short(tx: &mut Tx<'_>, _: &Catalog, batch: i64, limit: i64) -> Result<BatchReport> {
-    let (head, changed) = head(tx, batch)?;
-    let objects = objects_after(tx, batch, 0, limit)?;
-    let failures = failures_after(tx, batch, 0, limit)?;
-    Ok(BatchReport { head, changed, failures, objects })
+pub fn short(tx: &mut Tx<'_>, _: &Catalog, id: i64, limit: i64) -> Result<BatchReport> {
+    let (head, mut changed) = head(tx, id)?;
+    changed.truncate(usize::try_from(limit).unwrap_or(0));
+    let batch = batch::load(tx, id)?;
+    Ok(BatchReport {
+        head,
+        failures: failures_after(tx, id, 0, limit)?,
+        cancellations: first(limit, |after, room| cancellations_after(tx, id, after, room))?,
+        changed,
+        unfinished: first(limit, |after, room| unfinished_after(tx, &batch, after, room))?,
+        objects: objects_after(tx, id, 0, limit)?,
+    })
+}
+
+/// The first lines of a list, from as many pages as it takes.
+fn first<L>(
+    limit: i64,
+    mut page: impl FnMut(Cursor, i64) -> Result<(Vec<L>, Cursor)>,
+) -> Result<Vec<L>> {
+    let (mut lines, mut cursor) = (Vec::new(), Cursor::default());
+    loop {
+        let room = limit - i64::try_from(lines.len()).unwrap_or(limit);
+        if room <= 0 {
+            return Ok(lines);
+        }
+        let (more, next) = page(cursor, room)?;
+        if more.is_empty() {
+            return Ok(lines);
+        }
+        lines.extend(more);
+        cursor = next;
+    }
 }

@@ -1,133 +1,120 @@
-//! The report for browsers: one page that needs nothing else, and that a screen reader can read.
+//! The report for browsers: one page that needs nothing else, that fits any width, and that a screen
+//! reader can read. What went wrong comes first.
 
-use super::{Head, Line, Render, Section, cut, facts, one_line, printable, size, verdict};
+mod style;
+
+use super::words::{
+    all_preserved, class, count, cut, ended, facts, for_reader, headline, one_line, outcome,
+    printable, problem, size, state,
+};
+use super::{
+    CancelLine, ChangeLine, FailureLine, Head, Line, ObjectLine, Reader, Render, Section,
+    UnfinishedLine,
+};
 use crate::xml;
 use std::io::{self, Write};
 
 pub(super) struct Html;
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem;color:#1a1a1a;background:#fff}\
-h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2rem}\
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem}dt{font-weight:600}dd{margin:0}\
-.wide{overflow-x:auto}table{border-collapse:collapse;width:100%}caption{text-align:left;padding:.3rem 0}\
-th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid #bbb;overflow-wrap:anywhere}\
-td.n,th.n{text-align:right;overflow-wrap:normal;white-space:nowrap}\
-@media(prefers-color-scheme:dark){body{color:#eee;background:#161616}th,td{border-color:#555}}\
-@media print{body{margin:0;max-width:none}}";
+/// Lines of one list: a browser shows a page of so many well.
+pub(super) const LINES_MAX: i64 = 1000;
+/// Problems of one failure.
+const PROBLEMS_MAX: usize = 20;
 
-/// The columns of a list: their names, and whether they are numbers.
-fn columns(section: Section) -> &'static [(&'static str, bool)] {
+/// The columns of a list, each with the class that says what is in it.
+type Columns = &'static [(&'static str, &'static str)];
+
+fn columns(section: Section) -> Columns {
     match section {
-        Section::Changed => &[("Job", true), ("Subject", false), ("Before", false), ("Now", false)],
-        Section::Failures => &[
-            ("Job", true),
-            ("Subject", false),
-            ("Stage", false),
-            ("File", false),
-            ("What is wrong and what to do", false),
-            ("Code", false),
-            ("Class", false),
-        ],
+        Section::Failures => &[],
+        Section::Cancellations => {
+            &[("Object", "name"), ("Cancelled by", "word"), ("Reason", "text"), ("Job", "number")]
+        }
+        Section::Changed => {
+            &[("Object", "name"), ("Before", "word"), ("Now", "word"), ("Job", "number")]
+        }
+        Section::Unfinished => {
+            &[("Object", "name"), ("State", "word"), ("Stage", "word"), ("Job", "number")]
+        }
         Section::Objects => &[
-            ("Job", true),
-            ("Subject", false),
-            ("Identifier", false),
-            ("Local ids", false),
-            ("Version", true),
-            ("State", false),
-            ("New files", true),
-            ("Changed", true),
-            ("Unchanged", true),
-            ("Removed", true),
-            ("Size", true),
-            ("Stores", false),
-            ("Notes and warnings", false),
+            ("Object", "name"),
+            ("Identifier", "identifier"),
+            ("Version", "word"),
+            ("Files", "word"),
+            ("Size", "number"),
+            ("Stores", "word"),
         ],
     }
 }
 
-fn title(section: Section) -> &'static str {
-    match section {
-        Section::Changed => "Changed since the last report",
-        Section::Failures => "Failures",
-        Section::Objects => "Objects",
-    }
-}
+const FORMATS: Columns =
+    &[("Format", "name"), ("PUID", "word"), ("Files", "number"), ("Size", "number")];
 
+/// Escaped, so that it is text wherever it is put.
 fn text(text: &str) -> String {
     xml::text(&printable(text)).into_owned()
 }
 
+fn line_of(shown: &str) -> String {
+    text(&one_line(shown))
+}
+
 impl Render for Html {
     fn start(&self, head: &Head, out: &mut dyn Write) -> io::Result<()> {
-        let verdict = text(&verdict(head));
+        let (outcome, batch) = (text(&outcome(head)), head.batch);
+        let label = line_of(&head.label);
+        let title = if label.is_empty() { String::new() } else { format!(" – {label}") };
+        let (mood, word) = if all_preserved(head) {
+            ("good", "OK".to_string())
+        } else if ended(head) {
+            ("bad", "Not everything is preserved".to_string())
+        } else {
+            ("open", one_line(&state(head)))
+        };
+        let label = if label.is_empty() { String::new() } else { format!("{label} · ") };
         writeln!(
             out,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-             <title>{verdict}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{verdict}</h1>\n<dl>"
+             <title>Batch {batch}: {outcome}{title}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n\
+             <header>\n<p class=\"mood {mood}\">{}</p>\n<h1>{outcome}</h1>\n\
+             <p class=\"label\">{label}batch {batch}</p>\n</header>",
+            style::STYLE,
+            text(&word)
         )?;
-        for (label, value) in facts(head) {
-            writeln!(out, "<dt>{label}</dt><dd>{}</dd>", text(&value))?;
+        if let Some(headline) = headline(head) {
+            writeln!(
+                out,
+                "<section>\n<h2>What is wrong with the batch</h2>\n<div class=\"card\">\n<p>{}</p>",
+                text(&headline)
+            )?;
+            list(out, head.problems.iter().map(|line| problem(head, line)))?;
+            writeln!(out, "</div>\n</section>")?;
         }
-        writeln!(out, "</dl>")?;
-        if head.formats.is_empty() {
-            return Ok(());
-        }
-        let names = [("PUID", false), ("Name", false), ("Files", true), ("Size", true)];
-        table(out, "Formats", &names)?;
-        for format in &head.formats {
-            let cells = [
-                format.puid.clone(),
-                format.name.clone(),
-                format.files.to_string(),
-                size(format.bytes),
-            ];
-            row(out, &names, &cells)?;
-        }
-        writeln!(out, "</tbody>\n</table></div>")
+        Ok(())
     }
 
-    /// A list without lines has no table either.
+    /// A list without lines has no heading either.
     fn open(&self, _: Section, _: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 
-    fn line(&self, line: &Line<'_>, nth: i64, out: &mut dyn Write) -> io::Result<()> {
+    fn line(&self, line: &Line<'_>, nth: i64, head: &Head, out: &mut dyn Write) -> io::Result<()> {
         let section = line.section();
         if nth == 0 {
-            table(out, title(section), columns(section))?;
-        }
-        let n = |number: i64| number.to_string();
-        let cells = match line {
-            Line::Change(line) => {
-                vec![n(line.job), one_line(&line.subject), line.before.clone(), line.after.clone()]
+            writeln!(out, "<section>\n<h2>{}</h2>", section.title())?;
+            if section != Section::Failures {
+                table(out, section.title(), columns(section))?;
             }
-            Line::Failure(line) => vec![
-                n(line.job),
-                one_line(&line.subject),
-                line.stage.clone(),
-                line.file.clone().unwrap_or_default(),
-                line.message.clone(),
-                line.code.clone(),
-                line.class.clone(),
-            ],
-            Line::Object(line) => vec![
-                n(line.job),
-                one_line(&line.subject),
-                line.identifier.clone(),
-                line.local_ids.join("; "),
-                n(line.version),
-                line.state.clone(),
-                n(line.files_new),
-                n(line.files_changed),
-                n(line.files_unchanged),
-                n(line.files_removed),
-                size(line.bytes),
-                line.stores.join(", "),
-                [&line.notes[..], &line.warnings[..]].concat().join("; "),
-            ],
+        }
+        let cells = match line {
+            Line::Failure(line) => return failure(out, head, line),
+            Line::Cancel(line) => cancel(line),
+            Line::Change(line) => change(line),
+            Line::Unfinished(line) => unfinished(line),
+            Line::Object(line) => object(line),
         };
         row(out, columns(section), &cells)
     }
@@ -139,41 +126,148 @@ impl Render for Html {
         head: &Head,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        if listed > 0 {
-            writeln!(out, "</tbody>\n</table></div>")?;
+        let cut = cut(listed, section.total(head), head);
+        match (listed, &cut) {
+            (0, None) => return Ok(()),
+            (0, Some(_)) => writeln!(out, "<section>\n<h2>{}</h2>", section.title())?,
+            _ if section == Section::Failures => {}
+            _ => writeln!(out, "</tbody>\n</table>")?,
         }
-        match cut(listed, section.total(head), head) {
-            Some(cut) => writeln!(out, "<p>{}</p>", text(&cut)),
-            None => Ok(()),
+        if let Some(cut) = cut {
+            writeln!(out, "<p class=\"cut\">{}</p>", text(&cut))?;
         }
+        writeln!(out, "</section>")
     }
 
-    fn end(&self, _: &Head, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "</main>\n</body>\n</html>")
+    fn end(&self, head: &Head, out: &mut dyn Write) -> io::Result<()> {
+        if !head.formats.is_empty() {
+            writeln!(out, "<section>\n<h2>Formats</h2>")?;
+            table(out, "Formats", FORMATS)?;
+            for format in &head.formats {
+                let cells = [
+                    line_of(&format.name),
+                    line_of(&format.puid),
+                    format.files.to_string(),
+                    size(format.bytes),
+                ];
+                row(out, FORMATS, &cells)?;
+            }
+            writeln!(out, "</tbody>\n</table>\n</section>")?;
+        }
+        writeln!(out, "<section>\n<h2>About this batch</h2>\n<dl>")?;
+        for (label, value) in facts(head) {
+            writeln!(out, "<div><dt>{label}</dt><dd>{}</dd></div>", text(&value))?;
+        }
+        writeln!(out, "</dl>\n</section>\n</main>\n</body>\n</html>")
     }
 }
 
-fn class(number: bool) -> &'static str {
-    if number { " class=\"n\"" } else { "" }
-}
-
-/// A table wide enough to scroll must be reachable by keyboard, and so has a name of its own.
-fn table(out: &mut dyn Write, title: &str, columns: &[(&str, bool)]) -> io::Result<()> {
+/// What failed, where, and each of its problems in a list.
+fn failure(out: &mut dyn Write, head: &Head, line: &FailureLine) -> io::Result<()> {
     writeln!(
         out,
-        "<h2>{title}</h2>\n<div class=\"wide\" role=\"region\" aria-label=\"{title}\" tabindex=\"0\"><table>\n\
-         <caption>{title}</caption>\n<thead><tr>"
+        "<article class=\"card\">\n<h3>{}</h3>\n<p class=\"meta\">",
+        line_of(&line.subject)
     )?;
-    for (name, number) in columns {
-        write!(out, "<th scope=\"col\"{}>{name}</th>", class(*number))?;
+    write!(out, "<span>{}</span>", line_of(&format!("failed in {}", line.stage)))?;
+    if let Some(file) = &line.file {
+        write!(out, " <span class=\"file\">{}</span>", line_of(file))?;
     }
-    writeln!(out, "</tr></thead>\n<tbody>")
+    write!(out, " <code>{}</code>", line_of(&line.code))?;
+    writeln!(out, " <span>job {}</span>\n</p>", line.job)?;
+    let message = for_reader(head, &line.message);
+    let mut lines = message.lines();
+    writeln!(out, "<p>{}</p>", line_of(lines.next().unwrap_or_default()))?;
+    let rest: Vec<&str> = lines.collect();
+    list(out, rest.iter().take(PROBLEMS_MAX).map(|line| one_line(line)))?;
+    if let Some(more) = rest.len().checked_sub(PROBLEMS_MAX).filter(|more| *more > 0) {
+        let more = i64::try_from(more).unwrap_or(i64::MAX);
+        let all = match head.reader {
+            Reader::Operator => format!("; all of them: accession jobs show {}", line.job),
+            Reader::Depositor => String::new(),
+        };
+        writeln!(out, "<p class=\"cut\">and {}{all}</p>", count(more, "more line"))?;
+    }
+    writeln!(out, "<p class=\"next\">Next: {}</p>\n</article>", line_of(&class(head, line)))
 }
 
-fn row(out: &mut dyn Write, columns: &[(&str, bool)], cells: &[String]) -> io::Result<()> {
-    out.write_all(b"<tr>")?;
-    for ((_, number), cell) in columns.iter().zip(cells) {
-        write!(out, "<td{}>{}</td>", class(*number), text(cell))?;
+fn list(out: &mut dyn Write, lines: impl Iterator<Item = String>) -> io::Result<()> {
+    let mut lines = lines.peekable();
+    if lines.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(out, "<ul>")?;
+    for line in lines {
+        writeln!(out, "<li>{}</li>", text(&line))?;
+    }
+    writeln!(out, "</ul>")
+}
+
+fn cancel(line: &CancelLine) -> Vec<String> {
+    vec![
+        line_of(&line.subject),
+        line_of(&line.by),
+        line_of(&line.reason),
+        line.job.map_or(String::new(), |job| job.to_string()),
+    ]
+}
+
+fn change(line: &ChangeLine) -> Vec<String> {
+    vec![line_of(&line.subject), line_of(&line.before), line_of(&line.after), line.job.to_string()]
+}
+
+fn unfinished(line: &UnfinishedLine) -> Vec<String> {
+    vec![
+        line_of(&line.subject),
+        line_of(&line.state),
+        line_of(&line.stage),
+        line.job.map_or(String::new(), |job| job.to_string()),
+    ]
+}
+
+fn object(line: &ObjectLine) -> Vec<String> {
+    let mut name = line_of(&line.subject);
+    let own: Vec<&str> =
+        line.local_ids.iter().map(String::as_str).filter(|id| *id != line.subject).collect();
+    if !own.is_empty() {
+        name.push_str(&format!("<br><small>{}</small>", line_of(&own.join("; "))));
+    }
+    for note in &line.notes {
+        name.push_str(&format!("<br><small>{}</small>", line_of(note)));
+    }
+    if !line.warnings.is_empty() {
+        let items = line.warnings.iter().map(|w| format!("<li>{}</li>", line_of(w)));
+        name.push_str(&format!("<ul class=\"warnings\">{}</ul>", items.collect::<String>()));
+    }
+    vec![
+        name,
+        line_of(&line.identifier),
+        format!("{} <small>{}</small>", line.version, line_of(&line.state)),
+        text(&super::text::files(line)),
+        size(line.bytes),
+        line_of(&line.stores.join(", ")),
+    ]
+}
+
+/// The roles are said, because a table that is shown as blocks loses them in some browsers.
+fn table(out: &mut dyn Write, title: &str, columns: Columns) -> io::Result<()> {
+    writeln!(
+        out,
+        "<table role=\"table\" aria-label=\"{title}\" class=\"of{}\">\n<thead role=\"rowgroup\"><tr role=\"row\">",
+        columns.len()
+    )?;
+    for (name, class) in columns {
+        write!(out, "<th role=\"columnheader\" scope=\"col\" class=\"{class}\">{name}</th>")?;
+    }
+    writeln!(out, "</tr></thead>\n<tbody role=\"rowgroup\">")
+}
+
+/// Cells are HTML already.
+fn row(out: &mut dyn Write, columns: Columns, cells: &[String]) -> io::Result<()> {
+    out.write_all(b"<tr role=\"row\">")?;
+    for ((label, class), cell) in columns.iter().zip(cells) {
+        // Where there is one column only, each cell says which it was.
+        write!(out, "<td role=\"cell\" class=\"{class}\" data-label=\"{label}\">{cell}</td>")?;
     }
     out.write_all(b"</tr>\n")
 }

@@ -15,18 +15,22 @@ impl Render for Json {
 
     fn open(&self, section: Section, out: &mut dyn Write) -> io::Result<()> {
         let name = match section {
-            Section::Changed => "changed",
             Section::Failures => "failures",
+            Section::Cancellations => "cancellations",
+            Section::Changed => "changed",
+            Section::Unfinished => "unfinished",
             Section::Objects => "objects",
         };
         write!(out, ",\n\"{name}\":[")
     }
 
-    fn line(&self, line: &Line<'_>, nth: i64, out: &mut dyn Write) -> io::Result<()> {
+    fn line(&self, line: &Line<'_>, nth: i64, _: &Head, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(if nth == 0 { b"\n" } else { b",\n" })?;
         match line {
-            Line::Change(line) => serde_json::to_writer(out, line)?,
             Line::Failure(line) => serde_json::to_writer(out, line)?,
+            Line::Cancel(line) => serde_json::to_writer(out, line)?,
+            Line::Change(line) => serde_json::to_writer(out, line)?,
+            Line::Unfinished(line) => serde_json::to_writer(out, line)?,
             Line::Object(line) => serde_json::to_writer(out, line)?,
         }
         Ok(())

@@ -1,11 +1,12 @@
 //! What became of a batch: one model, four renderings, and a short one for mail.
 //!
-//! A report has a [`Head`], which is small whatever the batch, and lines: what changed since the
-//! last report, failures, and objects, in this order. [`Writer`] takes the lines one by one, so
-//! that a report of millions of objects is written as it is read from the registry;
-//! [`BatchReport`] holds those that are to be kept in one piece.
+//! A report has a [`Head`], which is small whatever the batch, and lines: failures, cancellations,
+//! what changed since the last report, what is not done yet, and objects, in this order. [`Writer`]
+//! takes the lines one by one, so that a report of millions of objects is written as it is read from
+//! the registry; [`BatchReport`] holds those that are to be kept in one piece.
 
 mod csv;
+mod depositor;
 mod html;
 mod json;
 mod mail;
@@ -13,9 +14,13 @@ mod reviews;
 #[cfg(test)]
 mod tests;
 mod text;
+mod words;
 
-pub use mail::{MAIL_BYTES_MAX, mail_subject, mail_text};
+pub(crate) use depositor::without_commands;
+pub use mail::{Attached, MAIL_BYTES_MAX, mail_is_cut, mail_subject, mail_text};
 pub use reviews::{ReviewLine, reviews_subject, reviews_text};
+pub(crate) use words::shortened;
+pub use words::{all_preserved, problems, verdict};
 
 use db::Micros;
 use serde::{Deserialize, Serialize};
@@ -40,11 +45,15 @@ pub struct Head {
     pub cancelled: i64,
     /// Of those cancelled, how many a later job took the place of.
     pub superseded: i64,
+    /// Of those superseded, how many have the same content, which is preserved.
+    pub superseded_same: i64,
     /// Of those that succeeded, how many had nothing new.
     pub unchanged: i64,
     pub bytes: i64,
     /// Why the batch as a whole failed, if it did.
     pub error: Option<String>,
+    /// Everything that is wrong with what was submitted, where that is why it failed.
+    pub problems: Vec<ProblemLine>,
     /// Who stopped it and why, while it is stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits: Option<String>,
@@ -59,7 +68,22 @@ pub struct Head {
     /// How many lines of each kind there are, listed here or not.
     pub objects_total: i64,
     pub failures_total: i64,
+    pub cancellations_total: i64,
     pub changed_total: i64,
+    pub unfinished_total: i64,
+    /// Decides which commands the renderings name.
+    #[serde(skip)]
+    pub reader: Reader,
+}
+
+/// Who reads a report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reader {
+    /// Works at the archive and can run its commands.
+    #[default]
+    Operator,
+    /// Gets the report by mail, and has no account at the archive.
+    Depositor,
 }
 
 /// A report in one piece. The lists may be cut; the totals of the head say by how much.
@@ -68,9 +92,57 @@ pub struct Head {
 pub struct BatchReport {
     #[serde(flatten)]
     pub head: Head,
-    pub changed: Vec<ChangeLine>,
     pub failures: Vec<FailureLine>,
+    pub cancellations: Vec<CancelLine>,
+    pub changed: Vec<ChangeLine>,
+    pub unfinished: Vec<UnfinishedLine>,
     pub objects: Vec<ObjectLine>,
+}
+
+impl BatchReport {
+    /// Whether a rendering lists everything that there is.
+    pub fn is_whole(&self, format: Format) -> bool {
+        let lists = [
+            (self.failures.len(), self.head.failures_total),
+            (self.cancellations.len(), self.head.cancellations_total),
+            (self.changed.len(), self.head.changed_total),
+            (self.unfinished.len(), self.head.unfinished_total),
+            (self.objects.len(), self.head.objects_total),
+        ];
+        lists.iter().all(|(held, total)| {
+            i64::try_from(*held).is_ok_and(|held| held >= *total && held <= format.lines_max())
+        })
+    }
+
+    /// The number of lines in the longest of the lists.
+    pub fn longest_list(&self) -> usize {
+        let lists = [
+            self.failures.len(),
+            self.cancellations.len(),
+            self.changed.len(),
+            self.unfinished.len(),
+            self.objects.len(),
+        ];
+        lists.into_iter().max().unwrap_or(0)
+    }
+
+    /// Cuts every list; the totals of the head stay.
+    pub fn truncate(&mut self, lines_max: usize) {
+        self.failures.truncate(lines_max);
+        self.cancellations.truncate(lines_max);
+        self.changed.truncate(lines_max);
+        self.unfinished.truncate(lines_max);
+        self.objects.truncate(lines_max);
+    }
+}
+
+/// One thing that is wrong with what was submitted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProblemLine {
+    pub code: String,
+    /// What is wrong, where, and what to do.
+    pub message: String,
 }
 
 /// How many files of a format the batch brought.
@@ -82,7 +154,7 @@ pub struct FormatCount {
     pub bytes: i64,
 }
 
-/// An object that is preserved, or a deposit that was cancelled.
+/// An object that is preserved.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectLine {
@@ -91,7 +163,7 @@ pub struct ObjectLine {
     pub identifier: String,
     pub local_ids: Vec<String>,
     pub version: i64,
-    /// `new version`, `unchanged`, `cancelled` or `superseded`.
+    /// `new version` or `unchanged`.
     pub state: String,
     pub files_new: i64,
     pub files_changed: i64,
@@ -101,7 +173,7 @@ pub struct ObjectLine {
     pub stores: Vec<String>,
     /// What was found that is no reason to refuse it.
     pub warnings: Vec<String>,
-    /// Who cancelled it and why, what superseded it, and what it superseded.
+    /// What it superseded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -117,8 +189,44 @@ pub struct FailureLine {
     /// The cause and what to do.
     pub message: String,
     pub file: Option<String>,
-    /// `permanent` or `transient`.
+    /// Whether it can be run again or has to be deposited again.
     pub class: String,
+}
+
+/// What a [`FailureLine`] says of a job that can be run again.
+pub const REQUEUE: &str = "requeue when the cause is fixed";
+/// What it says of one that cannot.
+pub const DEPOSIT_AGAIN: &str = "deposit again";
+
+/// The state of a [`CancelLine`] that a later job took the place of.
+pub const SUPERSEDED: &str = "superseded";
+
+/// A row that was cancelled, by whom and why, or that a later job took the place of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CancelLine {
+    /// None if it had not become a job.
+    pub job: Option<i64>,
+    pub subject: String,
+    /// `cancelled` or `superseded`.
+    pub state: String,
+    /// Who cancelled it; empty if it was superseded.
+    pub by: String,
+    /// Why, or what took its place and whether the content is the same.
+    pub reason: String,
+}
+
+/// A row of a batch that is under way.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UnfinishedLine {
+    /// None while it has not become a job.
+    pub job: Option<i64>,
+    pub subject: String,
+    /// `queued`, `running`, `held`, or `not begun` while it has not become a job.
+    pub state: String,
+    /// Where it is; empty while it has not become a job.
+    pub stage: String,
 }
 
 /// What is different from the last report.
@@ -136,44 +244,80 @@ pub struct ChangeLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Json,
-    /// One row for each object and each failure. What changed and the counts of the head are
-    /// not in it.
+    /// One row for each problem, failure, cancellation, unfinished row and object. What changed and
+    /// the counts of the head are not in it.
     Csv,
     Html,
     Text,
 }
 
+impl Format {
+    /// How many lines of each list are written. Browsers and people cannot use pages of millions
+    /// of lines; the other formats have them all.
+    pub fn lines_max(self) -> i64 {
+        match self {
+            Format::Html => html::LINES_MAX,
+            Format::Json | Format::Csv | Format::Text => i64::MAX,
+        }
+    }
+}
+
 /// The lists of a report, in the order in which they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Section {
-    Changed,
     Failures,
+    Cancellations,
+    Changed,
+    Unfinished,
     Objects,
 }
 
 impl Section {
-    const ALL: [Section; 3] = [Section::Changed, Section::Failures, Section::Objects];
+    const ALL: [Section; 5] = [
+        Section::Failures,
+        Section::Cancellations,
+        Section::Changed,
+        Section::Unfinished,
+        Section::Objects,
+    ];
 
     fn total(self, head: &Head) -> i64 {
         match self {
-            Section::Changed => head.changed_total,
             Section::Failures => head.failures_total,
+            Section::Cancellations => head.cancellations_total,
+            Section::Changed => head.changed_total,
+            Section::Unfinished => head.unfinished_total,
             Section::Objects => head.objects_total,
+        }
+    }
+
+    /// What people call the list.
+    fn title(self) -> &'static str {
+        match self {
+            Section::Failures => "Failures",
+            Section::Cancellations => "Cancelled and superseded",
+            Section::Changed => "Changed since the last report",
+            Section::Unfinished => "Not finished",
+            Section::Objects => "Preserved objects",
         }
     }
 }
 
 enum Line<'a> {
-    Change(&'a ChangeLine),
     Failure(&'a FailureLine),
+    Cancel(&'a CancelLine),
+    Change(&'a ChangeLine),
+    Unfinished(&'a UnfinishedLine),
     Object(&'a ObjectLine),
 }
 
 impl Line<'_> {
     fn section(&self) -> Section {
         match self {
-            Line::Change(_) => Section::Changed,
             Line::Failure(_) => Section::Failures,
+            Line::Cancel(_) => Section::Cancellations,
+            Line::Change(_) => Section::Changed,
+            Line::Unfinished(_) => Section::Unfinished,
             Line::Object(_) => Section::Objects,
         }
     }
@@ -183,7 +327,13 @@ impl Line<'_> {
 trait Render {
     fn start(&self, head: &Head, out: &mut dyn io::Write) -> io::Result<()>;
     fn open(&self, section: Section, out: &mut dyn io::Write) -> io::Result<()>;
-    fn line(&self, line: &Line<'_>, nth: i64, out: &mut dyn io::Write) -> io::Result<()>;
+    fn line(
+        &self,
+        line: &Line<'_>,
+        nth: i64,
+        head: &Head,
+        out: &mut dyn io::Write,
+    ) -> io::Result<()>;
     fn close(
         &self,
         section: Section,
@@ -197,6 +347,7 @@ trait Render {
 /// Writes a report line by line, with memory for one line.
 pub struct Writer<'h, W: io::Write> {
     render: &'static dyn Render,
+    lines_max: i64,
     head: &'h Head,
     out: W,
     /// The list being written and how many lines it has; none before the first.
@@ -212,15 +363,23 @@ impl<'h, W: io::Write> Writer<'h, W> {
             Format::Text => &text::Text,
         };
         render.start(head, &mut out)?;
-        Ok(Writer { render, head, out, at: None })
+        Ok(Writer { render, lines_max: format.lines_max(), head, out, at: None })
+    }
+
+    pub fn failure(&mut self, line: &FailureLine) -> io::Result<()> {
+        self.line(&Line::Failure(line))
+    }
+
+    pub fn cancel(&mut self, line: &CancelLine) -> io::Result<()> {
+        self.line(&Line::Cancel(line))
     }
 
     pub fn change(&mut self, line: &ChangeLine) -> io::Result<()> {
         self.line(&Line::Change(line))
     }
 
-    pub fn failure(&mut self, line: &FailureLine) -> io::Result<()> {
-        self.line(&Line::Failure(line))
+    pub fn unfinished(&mut self, line: &UnfinishedLine) -> io::Result<()> {
+        self.line(&Line::Unfinished(line))
     }
 
     pub fn object(&mut self, line: &ObjectLine) -> io::Result<()> {
@@ -238,9 +397,13 @@ impl<'h, W: io::Write> Writer<'h, W> {
         Ok(self.out)
     }
 
+    /// Writes a line, unless its list has as many as the format takes: the end of the list says so.
     fn line(&mut self, line: &Line<'_>) -> io::Result<()> {
         let nth = self.advance(line.section())?;
-        self.render.line(line, nth, &mut self.out)?;
+        if nth >= self.lines_max {
+            return Ok(());
+        }
+        self.render.line(line, nth, self.head, &mut self.out)?;
         self.at = Some((line.section(), nth + 1));
         Ok(())
     }
@@ -253,7 +416,7 @@ impl<'h, W: io::Write> Writer<'h, W> {
             }
             if section > wanted {
                 return Err(io::Error::other(
-                    "changes come before failures, and these before objects",
+                    "the lists of a report are written in their order: failures, cancellations, changes, unfinished, objects",
                 ));
             }
         }
@@ -274,8 +437,10 @@ impl<'h, W: io::Write> Writer<'h, W> {
 /// Writes a report that is in one piece.
 pub fn render(format: Format, report: &BatchReport, out: impl io::Write) -> io::Result<()> {
     let mut writer = Writer::new(format, &report.head, out)?;
-    report.changed.iter().try_for_each(|line| writer.change(line))?;
     report.failures.iter().try_for_each(|line| writer.failure(line))?;
+    report.cancellations.iter().try_for_each(|line| writer.cancel(line))?;
+    report.changed.iter().try_for_each(|line| writer.change(line))?;
+    report.unfinished.iter().try_for_each(|line| writer.unfinished(line))?;
     report.objects.iter().try_for_each(|line| writer.object(line))?;
     writer.finish().map(|_| ())
 }
@@ -301,135 +466,4 @@ mod time {
         let time: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
         Ok(time.as_microsecond())
     }
-}
-
-/// Text that can do nothing where it is shown: control characters and the marks that reorder or
-/// hide text become visible.
-fn printable(text: &str) -> String {
-    let hidden = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
-    };
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if hidden(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
-    }
-    shown
-}
-
-/// The same on one line.
-fn one_line(text: &str) -> String {
-    printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The same, cut if it is longer.
-pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
-    let line = one_line(text);
-    if line.len() <= bytes_max {
-        return line;
-    }
-    let end = (0..=bytes_max).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}…", &line[..end])
-}
-
-/// `1536` as `1.5 KiB`.
-fn size(bytes: i64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1023.95 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS[unit])
-}
-
-/// `3 objects`, `1 object`.
-fn count(number: i64, of: &str) -> String {
-    if number == 1 { format!("1 {of}") } else { format!("{number} {of}s") }
-}
-
-/// The sentence that every rendering for people starts with.
-fn verdict(head: &Head) -> String {
-    let mut parts = Vec::new();
-    let fresh = head.succeeded - head.unchanged;
-    if head.succeeded > 0 {
-        parts.push(match (fresh, head.unchanged) {
-            (_, 0) => format!("{} preserved", count(head.succeeded, "object")),
-            (0, unchanged) => format!("{} unchanged", count(unchanged, "object")),
-            (fresh, unchanged) => {
-                format!("{} preserved, {unchanged} unchanged", count(fresh, "object"))
-            }
-        });
-    }
-    if head.failed > 0 {
-        parts.push(format!("{} failed", head.failed));
-    }
-    if head.cancelled > head.superseded {
-        parts.push(format!("{} cancelled", head.cancelled - head.superseded));
-    }
-    if head.superseded > 0 {
-        parts.push(format!("{} superseded", head.superseded));
-    }
-    if parts.is_empty() {
-        let nothing = if ended(head) { "nothing was preserved" } else { "nothing is done yet" };
-        parts.push(nothing.to_owned());
-    }
-    format!("Batch {} {}: {}", head.batch, one_line(&state(head)), parts.join(", "))
-}
-
-fn state(head: &Head) -> String {
-    if head.held { format!("held ({})", head.state) } else { head.state.clone() }
-}
-
-/// A report is written when all has ended; but people look at batches before that.
-fn ended(head: &Head) -> bool {
-    !(head.state.starts_with("pending") || head.state.starts_with("processing"))
-}
-
-/// The facts of the head, as labels and values.
-fn facts(head: &Head) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("Batch", head.batch.to_string())];
-    if !head.label.is_empty() {
-        facts.push(("Label", one_line(&head.label)));
-    }
-    if let Some(collection) = &head.collection {
-        facts.push(("Collection", one_line(collection)));
-    }
-    facts.push(("Submitted by", one_line(&head.submitter)));
-    facts.push(("Submitted at", queue::view::show_time(head.created_at)));
-    let last = if ended(head) { "Finished at" } else { "Last change" };
-    facts.push((last, queue::view::show_time(head.finished_at)));
-    facts.push(("State", one_line(&state(head))));
-    if let Some(waits) = &head.waits {
-        facts.push(("Waits", one_line(waits)));
-    }
-    facts.push(("Submitted", count(head.submitted, "object")));
-    facts.push(("Succeeded", format!("{} (unchanged: {})", head.succeeded, head.unchanged)));
-    facts.push(("Failed", head.failed.to_string()));
-    facts.push(("Cancelled", (head.cancelled - head.superseded).to_string()));
-    if head.superseded > 0 {
-        facts.push(("Superseded", format!("{}, by later deposits", head.superseded)));
-    }
-    facts.push(("Size", format!("{} ({})", size(head.bytes), count(head.bytes, "byte"))));
-    if head.version > 1 {
-        facts.push(("Report", format!("version {}, an update of the one before", head.version)));
-    }
-    if let Some(error) = &head.error {
-        facts.push(("Error", error.lines().map(one_line).collect::<Vec<_>>().join("\n")));
-    }
-    facts
-}
-
-/// Where all lines are, if a list is cut.
-fn cut(listed: i64, total: i64, head: &Head) -> Option<String> {
-    (total > listed)
-        .then(|| format!("{listed} of {total} are listed. All of them: {}", command(head, "csv")))
-}
-
-fn command(head: &Head, format: &str) -> String {
-    format!("accession batches report {} --format {format}", head.batch)
 }

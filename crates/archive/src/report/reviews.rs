@@ -1,8 +1,7 @@
 //! One gathered mail for operators about the jobs that need a person since the last one.
 
-use super::count;
 use super::mail::{LINE_BYTES_MAX, LINES_MAX};
-use super::shortened;
+use super::words::{count, shortened};
 use db::Micros;
 use std::collections::BTreeMap;
 
@@ -60,7 +59,7 @@ pub fn reviews_text(total: i64, lines: &[ReviewLine]) -> String {
         let why = format!("{}: {}", line.code, line.message);
         text.push_str(&format!("    {}\n", shortened(&why, LINE_BYTES_MAX)));
     }
-    text.push_str("\nAll of them: accession jobs review\nOne of them, with its history: accession jobs show JOB\nTo try again when the cause is mended: accession jobs requeue JOB\n");
+    text.push_str("\nAll of them: accession jobs review\nOne of them, with its history: accession jobs show JOB\nTo try again when the cause is fixed: accession jobs requeue JOB\n");
     text
 }
 
@@ -102,7 +101,7 @@ THE FIRST OF THEM
 
 All of them: accession jobs review
 One of them, with its history: accession jobs show JOB
-To try again when the cause is mended: accession jobs requeue JOB
+To try again when the cause is fixed: accession jobs requeue JOB
 ";
         assert_eq!(reviews_text(3, &lines), expected);
         assert_eq!(reviews_subject(1), "1 job needs review");

@@ -1,8 +1,9 @@
 //! The report for terminals and paper.
 
+use super::words::{count, cut, facts, for_reader, headline, one_line, problem, size, verdict};
 use super::{
-    ChangeLine, FailureLine, Head, Line, ObjectLine, Render, Section, count, cut, facts, one_line,
-    size, verdict,
+    CancelLine, ChangeLine, FailureLine, Head, Line, ObjectLine, Render, SUPERSEDED, Section,
+    UnfinishedLine,
 };
 use std::io::{self, Write};
 
@@ -12,17 +13,13 @@ impl Render for Text {
     fn start(&self, head: &Head, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}\n", verdict(head))?;
         for (label, value) in facts(head) {
-            // All that is wrong with a batch, one below the other.
-            let value = value.replace('\n', &format!("\n{:14}", ""));
             writeln!(out, "{:<14}{value}", format!("{label}:"))?;
         }
-        if !head.formats.is_empty() {
-            writeln!(out, "\nFORMATS")?;
+        if let Some(headline) = headline(head) {
+            writeln!(out, "\nWHAT IS WRONG WITH THE BATCH\n  {headline}")?;
         }
-        for format in &head.formats {
-            let files = count(format.files, "file");
-            let (puid, name) = (one_line(&format.puid), one_line(&format.name));
-            writeln!(out, "  {puid:<12} {files}, {}  {name}", size(format.bytes))?;
+        for line in &head.problems {
+            writeln!(out, "    {}", problem(head, line))?;
         }
         Ok(())
     }
@@ -31,18 +28,15 @@ impl Render for Text {
         Ok(())
     }
 
-    fn line(&self, line: &Line<'_>, nth: i64, out: &mut dyn Write) -> io::Result<()> {
-        let title = match line.section() {
-            Section::Changed => "CHANGED SINCE THE LAST REPORT",
-            Section::Failures => "FAILURES",
-            Section::Objects => "OBJECTS",
-        };
+    fn line(&self, line: &Line<'_>, nth: i64, head: &Head, out: &mut dyn Write) -> io::Result<()> {
         if nth == 0 {
-            writeln!(out, "\n{title}")?;
+            writeln!(out, "\n{}", line.section().title().to_uppercase())?;
         }
         match line {
+            Line::Failure(line) => writeln!(out, "  {}", failure(head, line)),
+            Line::Cancel(line) => writeln!(out, "  {}", cancel(line)),
             Line::Change(line) => writeln!(out, "  {}", change(line)),
-            Line::Failure(line) => writeln!(out, "  {}", failure(line)),
+            Line::Unfinished(line) => writeln!(out, "  {}", unfinished(line)),
             Line::Object(line) => writeln!(out, "  {}", object(line)),
         }
     }
@@ -54,13 +48,22 @@ impl Render for Text {
         head: &Head,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        match cut(listed, section.total(head), head) {
-            Some(cut) => writeln!(out, "  {cut}"),
-            None => Ok(()),
+        let Some(cut) = cut(listed, section.total(head), head) else { return Ok(()) };
+        if listed == 0 {
+            writeln!(out, "\n{}", section.title().to_uppercase())?;
         }
+        writeln!(out, "  {cut}")
     }
 
-    fn end(&self, _: &Head, _: &mut dyn Write) -> io::Result<()> {
+    fn end(&self, head: &Head, out: &mut dyn Write) -> io::Result<()> {
+        if !head.formats.is_empty() {
+            writeln!(out, "\nFORMATS")?;
+        }
+        for format in &head.formats {
+            let files = count(format.files, "file");
+            let (puid, name) = (one_line(&format.puid), one_line(&format.name));
+            writeln!(out, "  {puid:<12} {files}, {}  {name}", size(format.bytes))?;
+        }
         Ok(())
     }
 }
@@ -71,7 +74,28 @@ pub(super) fn change(line: &ChangeLine) -> String {
     format!("{subject}: {before}, now {after} (job {})", line.job)
 }
 
-pub(super) fn failure(line: &FailureLine) -> String {
+pub(super) fn cancel(line: &CancelLine) -> String {
+    let (subject, by, reason) =
+        (one_line(&line.subject), one_line(&line.by), one_line(&line.reason));
+    let job = line.job.map_or(String::new(), |job| format!(" (job {job})"));
+    if line.state == SUPERSEDED {
+        return format!("{subject}: {reason}{job}");
+    }
+    let by = if by.is_empty() { String::new() } else { format!(" by {by}") };
+    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    format!("{subject}: cancelled{by}{reason}{job}")
+}
+
+fn unfinished(line: &UnfinishedLine) -> String {
+    let (subject, state, stage) =
+        (one_line(&line.subject), one_line(&line.state), one_line(&line.stage));
+    match line.job {
+        Some(job) => format!("{subject}: {state} in {stage} (job {job})"),
+        None => format!("{subject}: {state}"),
+    }
+}
+
+pub(super) fn failure(head: &Head, line: &FailureLine) -> String {
     let file = line.file.as_deref().map_or(String::new(), |file| format!(", {}", one_line(file)));
     let mut told = format!(
         "{} failed in {}{file} (job {}, {})",
@@ -80,31 +104,24 @@ pub(super) fn failure(line: &FailureLine) -> String {
         line.job,
         one_line(&line.code)
     );
-    for said in line.message.lines() {
+    for said in for_reader(head, &line.message).lines() {
         told.push_str(&format!("\n    {}", one_line(said)));
     }
     told
 }
 
 fn object(line: &ObjectLine) -> String {
-    let subject = one_line(&line.subject);
-    if matches!(line.state.as_str(), "cancelled" | "superseded") {
-        let mut told = format!("{subject}: {} (job {})", line.state, line.job);
-        line.notes.iter().for_each(|note| told.push_str(&format!("\n    {}", one_line(note))));
-        return told;
-    }
-    let mut told = format!("{subject}: {}, {}", one_line(&line.identifier), one_line(&line.state));
-    told.push_str(&format!(" v{}, {}", line.version, size(line.bytes)));
-    let kinds = [
-        (line.files_new, "new"),
-        (line.files_changed, "changed"),
-        (line.files_unchanged, "unchanged"),
-        (line.files_removed, "removed"),
-    ];
-    let kinds: Vec<String> =
-        kinds.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| format!("{n} {kind}")).collect();
-    if !kinds.is_empty() {
-        told.push_str(&format!(", files: {}", kinds.join(", ")));
+    let mut told = format!(
+        "{}: {}, {} v{}, {}",
+        one_line(&line.subject),
+        one_line(&line.identifier),
+        one_line(&line.state),
+        line.version,
+        size(line.bytes)
+    );
+    let files = files(line);
+    if !files.is_empty() {
+        told.push_str(&format!(", files: {files}"));
     }
     if !line.local_ids.is_empty() {
         told.push_str(&format!(", local ids: {}", one_line(&line.local_ids.join("; "))));
@@ -119,6 +136,18 @@ fn object(line: &ObjectLine) -> String {
         told.push_str(&format!("\n    warning: {}", one_line(warning)));
     }
     told
+}
+
+/// `1 new, 2 changed`: what became of the files.
+pub(super) fn files(line: &ObjectLine) -> String {
+    let kinds = [
+        (line.files_new, "new"),
+        (line.files_changed, "changed"),
+        (line.files_unchanged, "unchanged"),
+        (line.files_removed, "removed"),
+    ];
+    let kinds = kinds.iter().filter(|(number, _)| *number > 0);
+    kinds.map(|(number, kind)| format!("{number} {kind}")).collect::<Vec<_>>().join(", ")
 }
 
 /// What is said of an object that there are warnings about.

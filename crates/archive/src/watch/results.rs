@@ -6,13 +6,15 @@ use super::names::RESULT_SUFFIX;
 use crate::Result;
 use crate::collection;
 use crate::config::WatchSection;
+use crate::registry::reports;
+use crate::report::{self, Format, without_commands};
 use db::{Db, Statement, Tx, statement};
-use queue::BatchState;
 use queue::rules::batch;
+use queue::{BatchState, Catalog};
 use serde_json::{Value, json};
 
-/// Objects that a result lists; the report of the batch has all.
-const OBJECTS_MAX: i64 = 1000;
+/// Lines of each list of a result; its counts say how many there are.
+const LINES_MAX: i64 = 1000;
 
 /// A package whose deposit has ended since its depositor was last told.
 struct News {
@@ -29,7 +31,7 @@ pub(super) async fn tell(db: &Db, watch: &WatchSection) -> Result<()> {
     let news: Vec<News> = db.read(move |tx| news(tx, &it)).await?;
     for one in news {
         if let Some(text) = &one.text {
-            let text = text.to_string().into_bytes();
+            let text = format!("{text:#}\n").into_bytes();
             if let Err(error) = beside::write(watch, &one.name, RESULT_SUFFIX, text).await {
                 // It is tried again at the next round.
                 tracing::warn!(batch = one.batch, "{error}");
@@ -70,25 +72,61 @@ fn news(tx: &mut Tx<'_>, watch: &WatchSection) -> Result<Vec<News>> {
     Ok(news)
 }
 
+/// What became of a package, with the reasons: a depositor may have nothing but this file.
 fn result(tx: &mut Tx<'_>, batch: &batch::Batch) -> Result<Value> {
-    const OBJECTS: Statement = statement!("sql/objects_of_batch");
-    let objects: Vec<(String, i64, i64)> =
-        tx.query(&OBJECTS, &db::params![batch.id, OBJECTS_MAX])?;
-    let objects: Vec<Value> = objects
-        .into_iter()
-        .map(|(identifier, version, unchanged)| {
-            json!({"identifier": identifier, "version": version, "unchanged": unchanged != 0})
+    let catalog = Catalog::load(tx)?;
+    let report = reports::short(tx, &catalog, batch.id, LINES_MAX)?;
+    let head = &report.head;
+    let objects = report.objects.iter().map(|object| {
+        json!({
+            "name": object.subject,
+            "identifier": object.identifier,
+            "local_ids": object.local_ids,
+            "version": object.version,
+            "unchanged": object.state == "unchanged",
+            "warnings": object.warnings,
+            "notes": object.notes,
         })
-        .collect();
+    });
+    let failures = report.failures.iter().map(|failure| {
+        json!({
+            "name": failure.subject,
+            "stage": failure.stage,
+            "code": failure.code,
+            "file": failure.file,
+            "message": without_commands(&failure.message),
+        })
+    });
+    let cancellations = report.cancellations.iter().map(|cancel| {
+        json!({
+            "name": cancel.subject,
+            "state": cancel.state,
+            "by": cancel.by,
+            "reason": cancel.reason,
+        })
+    });
+    let problems = head.problems.iter().map(
+        |problem| json!({"code": problem.code, "message": without_commands(&problem.message)}),
+    );
+    let error = head.error.as_deref().and_then(|error| error.lines().next());
     Ok(json!({
-        "batch": batch.id,
-        "collection": batch.collection,
-        "state": batch.state.name(),
-        "succeeded": batch.succeeded,
-        "failed": batch.failed,
-        "cancelled": batch.cancelled,
-        "objects": objects,
-        "report": format!("accession batches report {}", batch.id),
+        "batch": head.batch,
+        "label": head.label,
+        "collection": head.collection,
+        "state": head.state,
+        "summary": report::verdict(head),
+        "report_version": head.version,
+        "submitted": head.submitted,
+        "succeeded": head.succeeded,
+        "unchanged": head.unchanged,
+        "failed": head.failed,
+        "cancelled": head.cancelled,
+        "error": error.map(without_commands),
+        "problems": problems.collect::<Vec<_>>(),
+        "failures": failures.collect::<Vec<_>>(),
+        "cancellations": cancellations.collect::<Vec<_>>(),
+        "objects": objects.collect::<Vec<_>>(),
+        "is_whole": report.is_whole(Format::Json),
     }))
 }
 

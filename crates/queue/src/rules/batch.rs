@@ -139,7 +139,8 @@ pub fn list(
     Ok(tx.query(&LIST, &db::params![before.unwrap_or(i64::MAX), state, limit])?)
 }
 
-pub(crate) fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
+/// Locks a batch's row until the end of the transaction.
+pub fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
     const LOCK: Statement = statement!("sql/lock_batch", per engine);
     tx.send(&LOCK, &db::params![batch])?;
     load(tx, batch)

@@ -5,6 +5,7 @@ use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_duration};
+use archive::deposit::cancelling;
 use queue::rules::batch;
 use queue::rules::people::hold::{self, Group, JobHold};
 use queue::rules::people::pause::{self as pause_rule, Scope};
@@ -378,7 +379,7 @@ pub fn cancel(args: Cancel, global: &Global) -> Result<Exit, Failure> {
         through(|after| {
             let act = args.act.clone();
             session.write(move |tx, now, catalog| {
-                batch::cancel_some(
+                cancelling::cancel_some(
                     tx,
                     now,
                     catalog,

@@ -5,6 +5,7 @@ use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_duration};
+use archive::deposit::cancelling;
 use queue::rules::people::{Actor, review as seen_rule};
 use queue::rules::{batch, history, report};
 use queue::view::{self, JobView, ListFilter, ago, show_time};
@@ -626,7 +627,7 @@ pub fn delete_batch(session: &Session, id: i64, yes: bool, act: &Act) -> Result<
     while let Some(from) = after {
         let act = act.clone();
         after = session.write(move |tx, now, catalog| {
-            batch::cancel_some(
+            cancelling::cancel_some(
                 tx,
                 now,
                 catalog,
