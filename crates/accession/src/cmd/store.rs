@@ -23,11 +23,12 @@ enum Command {
     /// the store can be reached but not written, with 3 if it cannot be reached.
     #[command(after_help = "Examples:
   accession store check /srv/objects
+  accession store check main
   accession store check 's3://archive/copies?region=eu-central-1'
   accession store check 's3://archive?endpoint=https://minio.example.org&profile=archive'
   accession store check --json s3://archive")]
     Check {
-        /// A directory, `file:///…` or `s3://bucket/prefix`
+        /// A directory, `file:///…`, `s3://bucket/prefix`, or a store's name
         url: String,
     },
 }
@@ -58,7 +59,7 @@ struct Supported {
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let Command::Check { url } = args.command;
     let runtime = tokio::runtime::Runtime::new()?;
-    let report = runtime.block_on(check(&url))?;
+    let report = runtime.block_on(check(&super::ocfl::named::address(&url, global)))?;
     if global.json {
         output::json(&report)?;
     } else {

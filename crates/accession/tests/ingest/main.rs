@@ -9,6 +9,7 @@ mod crash;
 mod dates;
 mod ezid;
 mod identity;
+mod found;
 mod invalid;
 mod matrix;
 mod moving;

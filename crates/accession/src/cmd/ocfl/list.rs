@@ -1,6 +1,7 @@
 //! `accession ocfl ls` and `log`.
 
-use super::{Target, failure, open_root};
+use super::named::{Naming, root_address};
+use super::{failure, open_object, open_root};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -10,8 +11,12 @@ use serde_json::json;
 
 #[derive(clap::Args)]
 pub struct LsArgs {
-    /// The storage root: a directory, or s3://bucket/prefix
-    root: String,
+    /// The storage root: a directory, s3://bucket/prefix, or a store's name
+    #[arg(required_unless_present = "store")]
+    root: Option<String>,
+    /// A store of the configuration, instead of ROOT
+    #[arg(long, value_name = "NAME", conflicts_with = "root")]
+    store: Option<String>,
     /// Only the paths of objects, without reading their inventories
     #[arg(long)]
     paths: bool,
@@ -21,7 +26,7 @@ pub struct LsArgs {
 const PARALLEL: usize = 8;
 
 pub async fn ls(args: LsArgs, global: &Global) -> Result<Exit, Failure> {
-    let root = open_root(&args.root).await?;
+    let root = open_root(&root_address(args.root, args.store, global)?).await?;
     let mut paths = root.object_paths();
     if args.paths {
         while let Some(path) = paths.try_next().await.map_err(failure)? {
@@ -79,12 +84,16 @@ fn summary(object: &Object) -> serde_json::Value {
 
 #[derive(clap::Args)]
 pub struct LogArgs {
+    /// The root (a directory, s3://bucket/prefix or a store's name) and the object (its identifier,
+    /// or a local identifier)
+    #[arg(required = true, value_name = "ROOT OBJECT")]
+    names: Vec<String>,
     #[command(flatten)]
-    target: Target,
+    naming: Naming,
 }
 
 pub async fn log(args: LogArgs, global: &Global) -> Result<Exit, Failure> {
-    let object = args.target.open().await?;
+    let object = open_object(&args.naming, &args.names, global).await?;
     let inventory = object.inventory();
     let mut rows = Vec::new();
     let mut before = None;

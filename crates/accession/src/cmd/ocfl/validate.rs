@@ -1,5 +1,6 @@
 //! `accession ocfl validate`.
 
+use super::named::{Naming, address, store_address};
 use super::{failure, open_store, until_interrupted};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -13,19 +14,19 @@ use store::{ListOptions, Store};
 #[command(after_help = "Examples:
   accession ocfl validate /srv/archive                     # all of a root
   accession ocfl validate /srv/archive ark:/12345/bcd987   # one object
+  accession ocfl validate --store main box-17              # one object of a store
   accession ocfl validate /srv/archive --no-fixity         # without reading content
   accession ocfl validate /srv/archive/3c0/ff4/240/3c0ff42  # an object by itself
 
 Findings have the codes of https://ocfl.io/1.1/spec/validation-codes.html. The exit status is 0
 if everything is valid (there may be warnings), 1 if not.")]
 pub struct Args {
-    /// A storage root or an object: a directory, or s3://bucket/prefix
-    place: String,
-    /// Only these objects of the root
-    ids: Vec<String>,
-    /// The identifiers are where the objects are in the root
-    #[arg(long)]
-    path: bool,
+    /// A storage root or an object by itself (a directory, s3://bucket/prefix or a store's name);
+    /// then, to validate only some objects of the root, their identifiers or local identifiers
+    #[arg(required_unless_present = "store", value_name = "PLACE [OBJECT]")]
+    names: Vec<String>,
+    #[command(flatten)]
+    naming: Naming,
     /// Do not read content to compare its digests
     #[arg(long)]
     no_fixity: bool,
@@ -42,7 +43,12 @@ struct Outcome {
 }
 
 pub async fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
-    let store = open_store(&args.place, false).await?;
+    let (place, ids) = match (&args.naming.store, args.names.as_slice()) {
+        (Some(store), ids) => (store_address(store, global)?, ids),
+        (None, [place, ids @ ..]) => (address(place, global), ids),
+        (None, []) => return Err(Failure::refused("usage", "name a storage root or an object")),
+    };
+    let store = open_store(&place, false).await?;
     let bar = match global.quiet {
         true => indicatif::ProgressBar::hidden(),
         false => output::bytes_bar(None, "validating"),
@@ -54,7 +60,7 @@ pub async fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         progress: Some(Arc::new(move |_, bytes| ticking.inc(bytes))),
         ..Validation::default()
     };
-    let outcome = until_interrupted(validate(store, &args, &validation)).await?;
+    let outcome = until_interrupted(validate(store, ids, &args.naming, &validation, global)).await?;
     bar.finish_and_clear();
     report(&outcome, global)?;
     Ok(if outcome.findings.is_valid() { Exit::Yes } else { Exit::No })
@@ -62,25 +68,27 @@ pub async fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
 
 async fn validate(
     store: Arc<dyn Store>,
-    args: &Args,
+    ids: &[String],
+    naming: &Naming,
     validation: &Validation,
+    global: &Global,
 ) -> Result<Outcome, Failure> {
     if is_object(&store).await? {
         let findings = ocfl::validate_object(store, "", validation).await.map_err(failure)?;
         let invalid = u64::from(!findings.is_valid());
         return Ok(Outcome { findings, objects: 1, invalid });
     }
-    if args.ids.is_empty() {
+    if ids.is_empty() {
         let report = ocfl::validate_root(store, validation).await.map_err(failure)?;
         let (objects, invalid) = (report.objects, report.objects_invalid);
         return Ok(Outcome { findings: report.findings, objects, invalid });
     }
     let root = StorageRoot::open(store.clone()).await.map_err(failure)?;
     let mut outcome = Outcome { findings: Findings::default(), objects: 0, invalid: 0 };
-    for id in &args.ids {
-        let path = match args.path {
+    for id in ids {
+        let path = match naming.path {
             true => id.trim_matches('/').to_owned(),
-            false => root.object_path(id).map_err(failure)?,
+            false => naming.place_of(&root, id, global).await?,
         };
         let findings = ocfl::validate_object(store.clone(), &path, validation).await;
         let findings = findings.map_err(failure)?;
