@@ -102,8 +102,12 @@ pub fn existing(global: &Global) -> Option<Session> {
     if matches!(&address, Address::Sqlite(path) if !path.exists()) {
         return None;
     }
-    let options =
-        Options { connections: 1, readers: 1, patience: Duration::from_secs(2), ..Options::default() };
+    let options = Options {
+        connections: 1,
+        readers: 1,
+        patience: Duration::from_secs(2),
+        ..Options::default()
+    };
     let db = Db::open(&address, archive::MIGRATIONS, &options).ok()?;
     Some(Session { db, json: global.json, quiet: global.quiet })
 }
@@ -190,13 +194,16 @@ pub fn parse_moment(text: &str, edge: Edge) -> Result<Micros, Failure> {
     let wrong = || {
         Failure::refused(
             "bad_input",
-            format!("`{text}` is neither a date (2026, 2026-11, 2026-11-18) nor a time (2026-11-18T10:00:00Z)"),
+            format!(
+                "`{text}` is neither a date (2026, 2026-11, 2026-11-18) nor a time (2026-11-18T10:00:00Z)"
+            ),
         )
     };
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
         return Ok(time.as_microsecond());
     }
-    let digits = |part: &str, count| part.len() == count && part.bytes().all(|b| b.is_ascii_digit());
+    let digits =
+        |part: &str, count| part.len() == count && part.bytes().all(|b| b.is_ascii_digit());
     let parts: Vec<&str> = text.split('-').collect();
     let (date, span) = match parts.as_slice() {
         [year] if digits(year, 4) => (format!("{year}-01-01"), jiff::Span::new().years(1)),
@@ -248,7 +255,9 @@ mod tests {
             assert_eq!(shown(text, Edge::From).as_deref(), Ok(from), "{text}");
             assert_eq!(shown(text, Edge::Until).as_deref(), Ok(until), "{text}");
         }
-        for wrong in ["", "yesterday", "18.11.2026", "2026-13", "2026-02-30", "20261118", "2026-1-1"] {
+        for wrong in
+            ["", "yesterday", "18.11.2026", "2026-13", "2026-02-30", "20261118", "2026-1-1"]
+        {
             assert!(parse_moment(wrong, Edge::From).is_err(), "{wrong}");
         }
     }

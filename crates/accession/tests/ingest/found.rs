@@ -135,7 +135,7 @@ fn roots_and_objects_of_ocfl_commands_go_by_their_names() {
     });
 }
 
-/// A root that belongs to nobody here is looked at without making a database or a data directory.
+/// Looking at a root by its path makes neither a database nor a data directory.
 #[test]
 fn a_root_by_its_path_needs_no_archive() {
     let world = World::local(1);

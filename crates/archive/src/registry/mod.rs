@@ -1,5 +1,6 @@
 //! What the archive keeps: objects, versions, files, copies, events.
 
+pub mod brief;
 pub mod carried;
 pub mod compare;
 pub mod events;

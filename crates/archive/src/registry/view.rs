@@ -131,7 +131,7 @@ pub fn page(tx: &mut Tx<'_>, filter: &Filter) -> Result<(Vec<NamedObject>, bool)
     Ok((named.collect::<Result<_>>()?, more))
 }
 
-/// A registry that was rebuilt may have objects of collections that nobody has made here.
+/// A rebuilt registry may have objects of collections that were not made here.
 fn of_collection(name: &str) -> Filter {
     Filter { collection: Some(name.to_string()), ..Filter::default() }
 }

@@ -7,6 +7,7 @@ mod earlier;
 pub mod estimating;
 pub mod identifying;
 mod mark;
+pub mod meter;
 pub mod notifying;
 pub mod provisioning;
 pub mod recording;
@@ -23,6 +24,7 @@ use crate::item::Item;
 use crate::profile::Profile;
 use crate::site::Site;
 use futures_util::future::BoxFuture;
+use meter::Meter;
 use queue::runtime::{Context, Stop, Work, Worker};
 use queue::{Claimed, Outcome, Passed, PipelineSettings, StageSettings};
 use std::path::PathBuf;
@@ -73,6 +75,8 @@ pub struct Run<'a> {
     pub item: Item,
     pub ingest: Ingest,
     pub profile: Profile,
+    /// Counts what the run has come past.
+    pub meter: Meter,
 }
 
 impl Run<'_> {
@@ -168,7 +172,6 @@ impl Work for Stage {
             },
             Err(error) => {
                 ingest::note_failed_file(job, context, &error);
-                tracing::info!(job = job.lease.job, stage = self.name, code = error.code(), %error);
                 match error.into() {
                     Outcome::Permanent(error) if is_of_another(job, &error) => {
                         Outcome::Permanent(error.unrecoverable())
@@ -196,9 +199,11 @@ impl Stage {
             None => self.load(job, context).await?,
         };
         failpoint(self.name);
-        let run = Run { site: &self.site, job, context, item, ingest, profile };
+        let meter = Meter::default();
+        let run =
+            Run { site: &self.site, job, context, item, ingest, profile, meter: meter.clone() };
         context.pass_on(passed(&run.ingest, &run.profile));
-        (self.function)(run).await
+        meter.during(context, (self.function)(run)).await
     }
 
     /// What is known of the job, and its collection's profile.

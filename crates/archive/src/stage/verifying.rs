@@ -5,8 +5,9 @@
 
 use super::earlier::{self, ContentState, Counted, Referred, Repairs, look_at_all};
 use super::mark::Mark;
+use super::meter::{Meter, bytes};
 use super::resolving::update_of;
-use super::storing::{begin, digest, package, put, unreadable};
+use super::storing::{begin, begin_meter, digest, package, put, unreadable};
 use super::validating::blocking;
 use super::{Run, failpoint};
 use crate::error::{Error, Result};
@@ -40,6 +41,7 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     }
     let members = package(&run)?.open()?;
     let names = run.required_stores();
+    begin_meter(&run, "verifying", names.len()).await?;
     let verified = try_join_all(names.iter().map(|name| async {
         let place = run.site.stores.get(name).await?;
         let draft = begin(&run, &place, Leftovers::Adopt).await?;
@@ -116,34 +118,41 @@ async fn verify(
         let mut referred = HashMap::new();
         for file in page {
             let sha512 = digest(&file)?;
-            let size = u64::try_from(file.size.unwrap_or(0)).unwrap_or(0);
+            let size = bytes(file.size);
             match draft.reference(&file.path, sha512).map_err(failed)? {
                 Some(content) if content.sealed => {
                     earlier.read += 1;
+                    run.meter.add(size);
                     if file.number > done {
                         referred.entry(content.key).or_insert(file);
                     }
                     continue;
                 }
                 // Content of this version is compared for the file that brought it.
-                Some(_) => continue,
+                Some(_) => {
+                    run.meter.add(size);
+                    continue;
+                }
                 None => {}
             }
             new += 1;
             if by_reading && size <= SMALL_BYTES {
                 let put = draft.presume(&file.path, sha512, size).await.map_err(failed)?;
-                if file.number > done {
-                    small.push((file, draft.key(&put)));
+                match file.number > done {
+                    true => small.push((file, draft.key(&put))),
+                    false => run.meter.add(size),
                 }
                 continue;
             }
             match draft.take_up(&file.path, sha512, size).await.map_err(failed)? {
-                Some(_) if file.number <= done || one_by_one.covers(file.number) => {}
+                Some(_) if file.number <= done || one_by_one.covers(file.number) => {
+                    run.meter.add(size);
+                }
                 Some(put) => taken.push((file, draft.key(&put))),
                 None => missing.push(file),
             }
         }
-        missing.extend(compare_small(place, members, small).await?);
+        missing.extend(compare_small(run, place, members, small).await?);
         // What a store has lost since it was stored is put again, and looked at by the next run.
         if !missing.is_empty() {
             let lost = missing.len();
@@ -169,7 +178,6 @@ async fn verify(
             run.context.checkpoint(place.name.clone(), last.to_string()).await?;
             failpoint("verifying.portion");
         }
-        run.context.progress(format!("{last} files looked at in {}", place.name)).await?;
         after = last;
     }
 }
@@ -200,6 +208,7 @@ async fn compare_earlier(
 
 /// Reads many small files back together; those that are not there.
 async fn compare_small(
+    run: &Run<'_>,
     place: &Place,
     members: &Arc<dyn Members>,
     files: Vec<(JobFile, String)>,
@@ -212,7 +221,12 @@ async fn compare_small(
         .collect()
     };
     let mut looks = stream::iter(portions)
-        .map(|portion| async move { look_at_portion(place, members, portion).await })
+        .map(|portion| async move {
+            let size = portion.iter().map(|(file, _)| bytes(file.size)).sum();
+            let found = look_at_portion(place, members, portion).await;
+            run.meter.add(size);
+            found
+        })
         .buffer_unordered(AT_ONCE);
     let mut missing = Vec::new();
     while let Some(found) = looks.next().await {
@@ -262,7 +276,7 @@ async fn compare(
             let number = file.number;
             // A set, because what is left of it ends with this run.
             let mut task = JoinSet::new();
-            task.spawn(look(place.clone(), members.clone(), file, key));
+            task.spawn(look(place.clone(), members.clone(), file, key, run.meter.clone()));
             let looked = task.join_next().await.transpose();
             let looked = looked.map_err(|e| Error::transient("look_ended", e.to_string()))?;
             looked.unwrap_or(Ok(())).map(|()| number)
@@ -274,14 +288,20 @@ async fn compare(
     Ok(())
 }
 
-async fn look(place: Place, members: Arc<dyn Members>, file: JobFile, key: String) -> Result<()> {
-    if same(&place, &file, &key).await? {
+async fn look(
+    place: Place,
+    members: Arc<dyn Members>,
+    file: JobFile,
+    key: String,
+    meter: Meter,
+) -> Result<()> {
+    if same(&place, &file, &key, &meter).await? {
         return Ok(());
     }
     blocking(move || Err(differs(&place, &members, &file))).await
 }
 
-async fn same(place: &Place, file: &JobFile, key: &str) -> Result<bool> {
+async fn same(place: &Place, file: &JobFile, key: &str, meter: &Meter) -> Result<bool> {
     let store = place.root.store();
     let failed = |e: store::Error| store_error(&place.name, e.into());
     if store.capabilities().digests
@@ -289,12 +309,15 @@ async fn same(place: &Place, file: &JobFile, key: &str) -> Result<bool> {
         && let Some(kept) = store.head(key).await.map_err(failed)?.digest
         && let Some(whole) = kept.whole()
     {
+        meter.add(bytes(file.size));
         return Ok(whole.to_string() == sha256);
     }
     let mut body = store.get(key, None).await.map_err(failed)?.body;
     let mut hasher = Hasher::new(Algorithm::Sha512);
     while let Some(chunk) = body.next().await {
-        hasher.update(&chunk.map_err(failed)?);
+        let chunk = chunk.map_err(failed)?;
+        hasher.update(&chunk);
+        meter.add(chunk.len() as u64);
     }
     Ok(file.sha512.as_deref() == Some(hasher.finish().as_str()))
 }

@@ -12,4 +12,4 @@ pub(crate) use stats::idle_heads;
 pub use stats::{StageStats, Stats, stats, stuck};
 pub use time::{ago, show_time};
 pub use why::why;
-pub use workers::{WorkerView, workers};
+pub use workers::{WorkerView, served, workers};

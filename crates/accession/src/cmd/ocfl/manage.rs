@@ -199,8 +199,7 @@ pub async fn purge(args: PurgeArgs, global: &Global) -> Result<Exit, Failure> {
     if !args.yes {
         let object = root.object(&id).await.map_err(failure)?;
         let head = object.inventory().head();
-        let message =
-            format!("{id} has versions v1 to {head}; add --yes to remove them all");
+        let message = format!("{id} has versions v1 to {head}; add --yes to remove them all");
         return Err(Failure::refused("not-confirmed", message));
     }
     root.purge(&id).await.map_err(failure)?;

@@ -60,7 +60,8 @@ pub async fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         progress: Some(Arc::new(move |_, bytes| ticking.inc(bytes))),
         ..Validation::default()
     };
-    let outcome = until_interrupted(validate(store, ids, &args.naming, &validation, global)).await?;
+    let outcome =
+        until_interrupted(validate(store, ids, &args.naming, &validation, global)).await?;
     bar.finish_and_clear();
     report(&outcome, global)?;
     Ok(if outcome.findings.is_valid() { Exit::Yes } else { Exit::No })

@@ -238,7 +238,6 @@ async fn check(
         counted.read += damaged.len() as u64;
         repairs.make_by_digest(run, place, sealed, damaged).await?;
         stop_if_told(run)?;
-        run.context.progress(format!("earlier content looked at in {}", place.name)).await?;
         after = last;
     }
 }
