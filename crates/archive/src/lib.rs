@@ -55,4 +55,5 @@ pub const MIGRATIONS: &[Migration] = &[
     queue::MIGRATIONS[6],
     migration!(16, "0016_places"),
     migration!(17, "0017_dates"),
+    migration!(18, "0018_overview"),
 ];

@@ -16,6 +16,7 @@ mod moving;
 mod names;
 mod outage;
 mod recovery;
+mod status;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;

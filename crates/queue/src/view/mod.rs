@@ -2,12 +2,16 @@
 //! changes anything.
 
 mod jobs;
+mod overview;
 mod stats;
 mod time;
 mod why;
 mod workers;
 
 pub use jobs::{JobView, ListFilter, TriesView, failed, list, show, tries};
+pub use overview::{
+    BatchCount, Blocked, FailureGroup, Few, Hold, Limits, LongRun, Overview, overview,
+};
 pub(crate) use stats::idle_heads;
 pub use stats::{StageStats, Stats, stats, stuck};
 pub use time::{ago, show_time};
