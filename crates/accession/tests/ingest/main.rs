@@ -15,6 +15,7 @@ mod matrix;
 mod moving;
 mod names;
 mod outage;
+mod progress;
 mod recovery;
 mod status;
 #[path = "../support/mod.rs"]
