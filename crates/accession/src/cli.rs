@@ -66,7 +66,7 @@ pub enum Command {
     Batches(cmd::batches::Args),
     /// Jobs: look at them, hold, cancel, requeue
     Jobs(cmd::jobs::Args),
-    /// Collections: make, change, show, freeze
+    /// Collections: make, change, show, hold
     Collection(cmd::collection::Args),
     /// Look at the configuration
     Config(cmd::config::Args),

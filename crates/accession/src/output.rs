@@ -1,7 +1,9 @@
 //! What people and programs see: tables and colours on a terminal, JSON when asked, progress bars
 //! on long work, and never a raw control character from an untrusted name.
 
-use comfy_table::{ContentArrangement, Table, presets};
+mod shape;
+
+use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, presets};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -13,9 +15,54 @@ pub fn line(text: &str) -> std::io::Result<()> {
     writeln!(out, "{text}")
 }
 
-/// Writes one JSON value as one line: what `--json` prints.
+/// Writes one JSON object as one line: what `--json` prints, in the one shape of docs/json.md.
 pub fn json(value: &impl Serialize) -> std::io::Result<()> {
-    line(&serde_json::to_string(value).map_err(std::io::Error::other)?)
+    let value = serde_json::to_value(value).map_err(std::io::Error::other)?;
+    debug_assert!(value.is_object(), "a list has a name: see output::json_list");
+    line(&shape::with_times(value).to_string())
+}
+
+/// Writes an object with a list in it, and where the next page begins if there is one.
+pub fn json_list(
+    name: &str,
+    items: &impl Serialize,
+    next: Option<serde_json::Value>,
+) -> std::io::Result<()> {
+    json(&serde_json::json!({name: items, "next": next}))
+}
+
+/// What is known elsewhere by the number of its kind: here that is its `id`.
+pub fn with_own_id(value: &impl Serialize, kind: &str) -> std::io::Result<serde_json::Value> {
+    let mut value = serde_json::to_value(value).map_err(std::io::Error::other)?;
+    if let Some(map) = value.as_object_mut()
+        && let Some(id) = map.remove(kind)
+    {
+        map.insert("id".to_string(), id);
+    }
+    Ok(value)
+}
+
+/// A list that is written item by item, however long it is.
+pub struct JsonList {
+    has_items: bool,
+}
+
+impl JsonList {
+    pub fn begin(name: &str) -> std::io::Result<JsonList> {
+        write!(anstream::stdout().lock(), "{{{}:[", serde_json::json!(name))?;
+        Ok(JsonList { has_items: false })
+    }
+
+    pub fn push(&mut self, item: &impl Serialize) -> std::io::Result<()> {
+        let item = shape::with_times(serde_json::to_value(item).map_err(std::io::Error::other)?);
+        let comma = if self.has_items { "," } else { "" };
+        self.has_items = true;
+        write!(anstream::stdout().lock(), "{comma}{item}")
+    }
+
+    pub fn end(self) -> std::io::Result<()> {
+        line("],\"next\":null}")
+    }
 }
 
 /// What a worker has done.
@@ -24,13 +71,18 @@ pub fn work_done(
     json: bool,
     quiet: bool,
 ) -> std::io::Result<()> {
-    let queue::runtime::Summary { runs, succeeded, errors, .. } = summary;
+    let queue::runtime::Summary { runs, succeeded, errors, failed } = summary;
     if json {
-        let counts = serde_json::json!({"runs": runs, "succeeded": succeeded, "errors": errors});
+        let counts = serde_json::json!({"runs": runs, "succeeded": succeeded, "errors": errors, "failed": failed});
         return self::json(&counts);
     }
     if !quiet {
-        anstream::eprintln!("{runs} runs: {succeeded} succeeded, {errors} ended in an error");
+        let failed = match failed {
+            0 => String::new(),
+            failed => format!("; {} failed", count(failed, "job")),
+        };
+        let runs = count(runs, "run");
+        anstream::eprintln!("{runs}: {succeeded} succeeded, {errors} ended in an error{failed}");
     }
     Ok(())
 }
@@ -46,6 +98,68 @@ pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> s
         table.add_row(row.iter().map(|cell| printable(cell)).collect::<Vec<_>>());
     }
     line(&table.trim_fmt())
+}
+
+/// Prints a list of many things, one line each. On a terminal the `flexible` columns are cut to what
+/// its width leaves, and the last of them most; in a pipe nothing is cut.
+pub fn list(
+    headers: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    flexible: &[&str],
+) -> std::io::Result<()> {
+    let width = std::io::stdout().is_terminal().then(|| Table::new().width()).flatten();
+    line(&listed(headers, rows, flexible, width))
+}
+
+fn listed(
+    headers: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    flexible: &[&str],
+    width: Option<u16>,
+) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(headers.iter().map(|h| h.to_uppercase()));
+    table.set_truncation_indicator("…");
+    for cells in rows {
+        let coloured = width.is_some();
+        let cells = cells.iter().zip(headers).map(|(cell, header)| {
+            let shown = Cell::new(printable(cell));
+            match colour(header, cell).filter(|_| coloured) {
+                Some(colour) => shown.fg(colour),
+                None => shown,
+            }
+        });
+        let mut row = Row::from(cells.collect::<Vec<_>>());
+        if width.is_some() {
+            row.max_height(1);
+        }
+        table.add_row(row);
+    }
+    if let Some(width) = width {
+        table.set_width(width).set_content_arrangement(ContentArrangement::Dynamic);
+        for (column, header) in table.column_iter_mut().zip(headers) {
+            if !flexible.contains(header) {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+        }
+    }
+    table.trim_fmt()
+}
+
+/// What a status or a number says at a glance.
+fn colour(header: &str, cell: &str) -> Option<Color> {
+    match (header, cell.split([' ', '(']).next().unwrap_or_default()) {
+        ("status" | "state", "failed" | "dead") => Some(Color::Red),
+        ("status" | "state", "held" | "late") => Some(Color::Yellow),
+        ("status" | "state", "running" | "live" | "succeeded" | "completed") => Some(Color::Green),
+        ("failed", count) if count.parse::<u64>().is_ok_and(|n| n > 0) => Some(Color::Red),
+        _ => None,
+    }
+}
+
+/// How wide the terminal is; `None` in a pipe.
+pub fn terminal_width() -> Option<u16> {
+    std::io::stdout().is_terminal().then(|| Table::new().width()).flatten()
 }
 
 /// Makes a name safe to show in a line: control characters, line ends among them, and the Unicode
@@ -141,6 +255,22 @@ pub fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_fit_the_terminal_and_are_whole_in_a_pipe() {
+        let headers = ["job", "queue", "subject", "error"];
+        let subject = "a subject that is as long as names of files may well be.tif";
+        let error = "a message that says what happened and what to do, and goes on and on and on";
+        let row = || ["12", "ingest/validating", subject, error].map(str::to_string).to_vec();
+        for width in [80, 120] {
+            let text = listed(&headers, [row(), row()], &["subject", "error"], Some(width));
+            assert_eq!(text.lines().count(), 3, "{text}");
+            assert!(text.lines().all(|l| l.chars().count() <= usize::from(width)), "{text}");
+            assert!(text.contains("ingest/validating") && text.contains('…'), "{text}");
+        }
+        let whole = listed(&headers, [row()], &["subject", "error"], None);
+        assert!(whole.contains(subject) && whole.contains(error), "{whole}");
+    }
 
     #[test]
     fn control_characters_and_direction_marks_are_shown_not_obeyed() {

@@ -72,16 +72,16 @@ fn collections_are_made_changed_and_frozen() {
     let shown = json(dir.path(), &["collection", "show", "maps"]);
     assert_eq!(shown["owner"], "Map department");
     assert_eq!(shown["fixity_days"], 30);
-    assert_eq!(shown["frozen"], false);
+    assert_eq!(shown["held"], false);
     run(&["freeze", "maps", "--reason", "moving house"]);
-    assert_eq!(json(dir.path(), &["collection", "show", "maps"])["frozen"], true);
+    assert_eq!(json(dir.path(), &["collection", "show", "maps"])["held"], true);
     run(&["thaw", "maps"]);
-    let listed = json(dir.path(), &["collection", "list"]);
+    let listed = json(dir.path(), &["collection", "list"])["collections"].clone();
     let names: Vec<&str> =
         listed.as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["default", "fixed", "maps"]);
     assert_eq!(listed[2]["stores"], serde_json::json!(["main"]));
-    assert_eq!(listed[2]["frozen"], false);
+    assert_eq!(listed[2]["held"], false);
     for (args, part) in [
         (vec!["create", "maps"], "exists"),
         (vec!["create", "no good"], "cannot be a name"),

@@ -83,7 +83,7 @@ async fn from_init_to_purge() {
     assert!(told.out.contains("would be removed") && told.out.contains("urn:x:left"));
     assert!(accession(&["sweep", root, "--older-than", "0"]).await.out.contains("removed"));
     let again = accession(&["sweep", root, "--older-than", "0"]).await;
-    assert_eq!(again.out, "nothing was left behind\n");
+    assert!(again.out.starts_with("nothing was left behind\n"), "{}", again.out);
     let whole = accession(&["validate", root]).await;
     assert_eq!(whole.status, 0, "{}{}", whole.out, whole.err);
 

@@ -66,7 +66,8 @@ pub async fn check(
     };
     match (path, source, kind) {
         (Some(path), _, Deposited::Manifest) => {
-            let manifest = Manifest { path, name: source.file_name(), collection };
+            let place = derived::place_of(&source.resolved().unwrap_or_else(|_| source.clone()));
+            let manifest = Manifest { path, name: source.file_name(), place, collection };
             check_manifest(site, &profile, manifest, options, &mut verdict).await?;
         }
         (Some(path), _, _) => {
@@ -276,7 +277,60 @@ fn plain(original: &Package, bounds: Bounds) -> Result<(Package, Option<tempfile
 struct Manifest<'a> {
     path: PathBuf,
     name: String,
+    /// Where it is, as objects remember it.
+    place: String,
     collection: &'a str,
+}
+
+/// An object that a manifest is about.
+struct SaidObject {
+    /// The manifest, and its line where the object has one.
+    shown: String,
+    identity: Identity,
+    name: String,
+    place: String,
+}
+
+/// What resolving would say of an object of a manifest, as far as that is known before its files
+/// are fetched.
+async fn check_said(
+    site: &Arc<Site>,
+    collection: &str,
+    said: SaidObject,
+    options: &Options,
+    problems: &mut Problems,
+) -> Result<()> {
+    let SaidObject { shown, identity, name, place } = said;
+    let derived = identity.derived;
+    let checked = check_identity(site, collection, identity, options, problems).await;
+    if let Err(error) = checked {
+        let message = format!("{shown}: {error}");
+        return match error {
+            Error::Permanent { code, .. } => {
+                problems.error(code, &shown, message);
+                Ok(())
+            }
+            other => Err(other),
+        };
+    }
+    let (of, its, mode) = (collection.to_string(), name.clone(), options.mode);
+    let found: Result<Option<Found>> = site
+        .db
+        .read(move |tx| {
+            let options = Options { mode, ..Options::default() };
+            early::candidate(tx, &of, &its, &place, &options)
+        })
+        .await;
+    if let (true, Some(met)) = (derived, found?) {
+        let from = met.place.map(|from| format!(" from {from}")).unwrap_or_default();
+        let message = format!(
+            "{shown}: `{}` is the name of {}{from} already; if its files are others it fails with derived_identity, so give it an identifier, or say --mode update",
+            stem(&name),
+            met.identifier
+        );
+        problems.warning("derived_identity", &shown, message);
+    }
+    Ok(())
 }
 
 async fn check_manifest(
@@ -286,15 +340,16 @@ async fn check_manifest(
     options: &Options,
     verdict: &mut Verdict,
 ) -> Result<()> {
-    let Manifest { path, name, collection } = manifest;
-    let (shown, of_collection, options) = (name.clone(), collection.to_string(), options.clone());
+    let Manifest { path, name, place, collection } = manifest;
+    let (shown, of_collection, its) = (name.clone(), collection.to_string(), options.clone());
     let its_profile = profile.clone();
     let read = blocking(move || {
         let mut reader = expanding::open(&path, &shown)?;
         let mut rows = Vec::new();
         let mut each = None;
         let mut problems = Problems::default();
-        let refuse = |said: SaidIds<'_>| said.identity(&its_profile, &of_collection).map(drop);
+        let mut said_objects = Vec::new();
+        let identity = |said: SaidIds<'_>| said.identity(&its_profile, &of_collection);
         while let Some(row) = reader.next_row().map_err(|e| expanding::broken(&shown, &e))? {
             let profile = reader.header().map(|h| h.profile);
             each.get_or_insert(profile.map_or(Rows::OneObject, manifest::rows_of));
@@ -306,30 +361,39 @@ async fn check_manifest(
             let identifier = item.identifier.as_deref();
             let (local_ids, name) = (&item.local_ids, &item.name);
             let said = SaidIds { identifier, local_ids, of_package: &[], name };
-            if let Err(error) = refuse(said) {
-                let place = format!("{shown} line {}", row.place.line);
-                problems.error(error.code(), &place, format!("{place}: {error}"));
+            let shown = format!("{shown} line {}", row.place.line);
+            match identity(said) {
+                Ok(identity) => {
+                    let (place, name) = (item.place(), item.name);
+                    said_objects.push(SaidObject { shown, identity, name, place });
+                }
+                Err(error) => problems.error(error.code(), &shown, format!("{shown}: {error}")),
             }
         }
         let kind = match each {
             Some(Rows::Each(kind)) => kind,
             _ => {
-                let identifier = options.identifier.as_deref();
-                let local_ids = &options.local_ids;
-                refuse(SaidIds { identifier, local_ids, of_package: &[], name: &shown })?;
+                let identifier = its.identifier.as_deref();
+                let (local_ids, name) = (&its.local_ids, shown.clone());
+                let said = SaidIds { identifier, local_ids, of_package: &[], name: &name };
+                let identity = identity(said)?;
+                said_objects.push(SaidObject { shown: shown.clone(), identity, name, place });
                 Kind::ObjectManifest
             }
         };
         check_kind(&its_profile, &of_collection, kind, kind == Kind::ObjectManifest)?;
         let report = reader.finish().map_err(|e| expanding::broken(&shown, &e))?;
         manifest::take_report(&shown, &report, &mut problems);
-        Ok((rows, each, report.rows(), report.content_bytes(), problems))
+        Ok((rows, said_objects, each, report.rows(), report.content_bytes(), problems))
     })
     .await;
     match read {
-        Ok((rows, each, count, bytes, problems)) => {
+        Ok((rows, said_objects, each, count, bytes, problems)) => {
             verdict.objects = if each == Some(Rows::OneObject) { 1 } else { count };
             (verdict.files, verdict.bytes, verdict.problems) = (count, bytes, problems);
+            for said in said_objects {
+                check_said(site, collection, said, options, &mut verdict.problems).await?;
+            }
             for (line, url) in rows {
                 match site.fetcher.head(&url).await {
                     Ok(_) => {}

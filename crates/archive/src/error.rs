@@ -17,6 +17,9 @@ pub enum Error {
     /// It may pass: something outside did not answer, or not well.
     #[error("{message}")]
     Transient { code: &'static str, message: String, target: Option<String>, file: Option<String> },
+    /// Something outside is down: jobs that need it wait until it is back.
+    #[error("{message}")]
+    Down { code: &'static str, message: String, target: String },
     /// Everything that is wrong with what was deposited.
     #[error("{}", .problems.text(.what))]
     Invalid { what: String, problems: Box<crate::problem::Problems> },
@@ -45,6 +48,15 @@ impl Error {
         self
     }
 
+    /// What does not answer, named as its breaker is.
+    pub fn down(
+        code: &'static str,
+        message: impl Into<String>,
+        target: impl Into<String>,
+    ) -> Error {
+        Error::Down { code, message: message.into(), target: target.into() }
+    }
+
     /// Names the file that it is about, so that reports can.
     pub fn about(mut self, name: impl Into<String>) -> Error {
         if let Error::Permanent { file, .. } | Error::Transient { file, .. } = &mut self {
@@ -58,14 +70,16 @@ impl Error {
         match self {
             Error::Permanent { file, .. } | Error::Transient { file, .. } => file.as_deref(),
             Error::Invalid { problems, .. } => problems.place(),
-            Error::Queue(_) | Error::Output(_) | Error::Stopped => None,
+            Error::Queue(_) | Error::Down { .. } | Error::Output(_) | Error::Stopped => None,
         }
     }
 
     pub fn code(&self) -> &'static str {
         match self {
             Error::Queue(error) => error.code(),
-            Error::Permanent { code, .. } | Error::Transient { code, .. } => code,
+            Error::Permanent { code, .. }
+            | Error::Transient { code, .. }
+            | Error::Down { code, .. } => code,
             Error::Invalid { .. } => "invalid",
             Error::Output(_) => "io",
             Error::Stopped => "stopped",
@@ -80,7 +94,10 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Error::Queue(queue::Error::Db(_)) | Error::Transient { .. } | Error::Output(_)
+            Error::Queue(queue::Error::Db(_))
+                | Error::Transient { .. }
+                | Error::Down { .. }
+                | Error::Output(_)
         )
     }
 }
@@ -110,6 +127,9 @@ impl From<Error> for Outcome {
                     Some(target) => seen.at(target),
                     None => seen,
                 })
+            }
+            Error::Down { message, target, .. } => {
+                Outcome::Transient(JobError::new(code, message).at(target).down())
             }
             Error::Invalid { ref problems, .. } => {
                 let code = problems.code().unwrap_or(code).to_string();

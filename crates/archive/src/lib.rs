@@ -53,6 +53,7 @@ pub const MIGRATIONS: &[Migration] = &[
     queue::MIGRATIONS[5],
     migration!(9, "0009_discards"),
     queue::MIGRATIONS[6],
+    queue::MIGRATIONS[7],
     migration!(16, "0016_places"),
     migration!(17, "0017_dates"),
     migration!(18, "0018_overview"),

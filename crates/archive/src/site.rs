@@ -123,8 +123,16 @@ impl Site {
             .stores
             .iter()
             .map(|(name, section)| {
-                let (url, storage_class) = (section.url.clone(), section.storage_class.clone());
-                (name.clone(), StoreSettings { url, storage_class })
+                let section = section.clone();
+                let settings = StoreSettings {
+                    url: section.url,
+                    storage_class: section.storage_class,
+                    inventory_storage_class: section.inventory_storage_class,
+                    concurrency: section.concurrency,
+                    sse: section.sse,
+                    sse_kms_key_id: section.sse_kms_key_id,
+                };
+                (name.clone(), settings)
             })
             .collect();
         let (prepared, place) = (config.clone(), data.to_path_buf());

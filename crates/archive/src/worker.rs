@@ -5,8 +5,9 @@ use crate::config::WatchSection;
 use crate::deposit::examining::Examining;
 use crate::deposit::expanding::Expanding;
 use crate::site::Site;
+use crate::stage::recording::into_queue;
 use crate::watch::Poller;
-use crate::{deposit, janitor, outbox, stage};
+use crate::{collection, deposit, janitor, outbox, stage};
 use db::{Statement, statement};
 use queue::Catalog;
 use queue::runtime::{Settings, Stop, Summary, Worker};
@@ -45,6 +46,8 @@ pub async fn work(
     wanted: impl Fn(&str, &str) -> bool,
     stop: watch::Receiver<Stop>,
 ) -> queue::Result<Summary> {
+    site.stores.allow_writing();
+    check_cold_stores(&site).await?;
     let background = settings.housekeeping;
     let until_empty = settings.until_empty;
     let mut tasks = tokio::task::JoinSet::new();
@@ -80,6 +83,33 @@ pub async fn work(
     };
     tasks.shutdown().await;
     done
+}
+
+/// Refuses to work where a version could not be verified in a store that it must be in. A store that
+/// is down now is looked at again when it is used.
+async fn check_cold_stores(site: &Arc<Site>) -> queue::Result<()> {
+    let cold: Vec<&String> = site.stores.names().filter(|n| site.stores.is_cold(n)).collect();
+    if cold.is_empty() {
+        return Ok(());
+    }
+    let collections = site.db.read(collection::list).await.map_err(into_queue)?;
+    for name in cold {
+        let required_by = collections.iter().find(|collection| {
+            collection.profile.required_stores(site.stores.names()).contains(&name.as_str())
+        });
+        let Some(collection) = required_by else { continue };
+        match site.stores.get(name).await.and_then(|place| place.check_verifiable()) {
+            Ok(()) => {}
+            Err(error) if error.is_transient() => {
+                tracing::warn!(store = name, %error, "it could not be looked at yet");
+            }
+            Err(error) => {
+                let name = &collection.name;
+                return Err(queue::Error::Refused(format!("collection {name}: {error}")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A worker with a hand for each stage that is wanted.

@@ -24,6 +24,7 @@ mod twin;
 mod unsealed;
 mod validate;
 mod version;
+mod walk;
 
 pub use code::{Code, Finding, Findings};
 pub use diff::Change;
@@ -37,7 +38,7 @@ pub use layout::{
 };
 pub use limits::Limits;
 pub use object::{Exported, Object};
-pub use root::StorageRoot;
+pub use root::{Classes, StorageRoot};
 pub use sealed::{ContentSizes, Sealed, SealedContent};
 pub use sweep::{Kind as LeftoverKind, Leftover, Outcome, Sweep};
 pub use time::rfc3339;

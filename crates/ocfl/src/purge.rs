@@ -5,7 +5,7 @@ use crate::fetch;
 use crate::inventory::INVENTORY;
 use crate::root::StorageRoot;
 use crate::unsealed::{Note, Work};
-use store::{Body, ListOptions, PutOptions, join};
+use store::{Body, Condition, ListOptions, PutOptions, join};
 
 impl StorageRoot {
     /// Removes an object with all its versions. What was unsealed of it goes too.
@@ -32,6 +32,26 @@ impl StorageRoot {
         self.finish_purge(&note.path).await
     }
 
+    /// How many versions of the files of an object that was purged a versioned bucket still keeps,
+    /// marks of deletion included; `None` where the store does not tell.
+    pub async fn versions_kept(&self, id: &str) -> Result<Option<u64>> {
+        let path = self.object_path(id)?;
+        let of_object = self.store.versions(&path).await?;
+        let of_notes = self.store.versions(&Note::directory(&path)).await?;
+        Ok(of_object.zip(of_notes).map(|(one, other)| one + other))
+    }
+
+    /// Removes those versions for good; returns how many there were. The object must be purged.
+    pub async fn remove_versions(&self, id: &str) -> Result<u64> {
+        let path = self.object_path(id)?;
+        if self.find_object(&path).await?.is_some() {
+            let why = "it is there; purge it first".to_owned();
+            return Err(Error::Conflict { id: id.to_owned(), why });
+        }
+        let of_object = self.store.remove_versions(&path).await?;
+        Ok(of_object + self.store.remove_versions(&Note::directory(&path)).await?)
+    }
+
     /// Goes on with a purge wherever it was stopped.
     pub(crate) async fn finish_purge(&self, path: &str) -> Result<()> {
         if self.store.capabilities().rename {
@@ -45,6 +65,7 @@ impl StorageRoot {
         } else {
             // Without its inventory there is no object, whatever else is still there.
             self.store.delete(&join(path, INVENTORY)).await?;
+            self.abort_uploads(path).await?;
             self.store.delete_all(path).await?;
         }
         self.remove_note(path).await
@@ -63,7 +84,8 @@ impl StorageRoot {
             return Err(Error::NoSuchObject(id.to_owned()));
         }
         let key = join(&path, &format!("logs/{name}"));
-        self.store.put(&key, body, &PutOptions::if_absent()).await?;
+        let options = PutOptions { condition: Condition::IfAbsent, ..self.own() };
+        self.store.put(&key, body, &options).await?;
         Ok(())
     }
 }

@@ -5,11 +5,12 @@ use crate::error::{Error, Result};
 use crate::fetch::{self, Small};
 use crate::layout::{Layout, LayoutError};
 use crate::version::Spec;
-use futures_util::stream::{self, BoxStream};
-use futures_util::{StreamExt, TryStreamExt};
+use crate::walk;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use store::{Body, Kind, ListOptions, PutOptions, Store, join, list_all};
+use store::{Body, ListOptions, PutOptions, SmallFile, StorageClass, Store, join};
 
 /// The file that names a root's layout.
 pub(crate) const LAYOUT: &str = "ocfl_layout.json";
@@ -24,6 +25,17 @@ pub struct StorageRoot {
     pub(crate) limits: Limits,
     spec: Spec,
     layout: Option<Layout>,
+    pub(crate) classes: Classes,
+}
+
+/// How files are kept, in stores that have storage classes; `None` for the store's default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Classes {
+    /// The content of versions.
+    pub content: Option<StorageClass>,
+    /// What is read to find content: inventories, declarations, sidecars, notes and logs. It must
+    /// be a class that can be read at once.
+    pub own: Option<StorageClass>,
 }
 
 impl StorageRoot {
@@ -31,8 +43,21 @@ impl StorageRoot {
     /// that other tools do not mind. For [`store::LocalOptions::temporaries`].
     pub const TEMPORARIES: &'static str = "extensions/unsealed-versions/temporaries";
 
+    /// The key at which what an S3 store supports is remembered.
+    pub const SUPPORT: &'static str = "extensions/unsealed-versions/store-support.json";
+
     /// Makes a storage root in an empty store, or finishes one whose making was cut short.
     pub async fn init(store: Arc<dyn Store>, spec: Spec, layout: Layout) -> Result<StorageRoot> {
+        StorageRoot::init_with(store, spec, layout, Classes::default()).await
+    }
+
+    /// The same for a root whose files are kept in certain storage classes.
+    pub async fn init_with(
+        store: Arc<dyn Store>,
+        spec: Spec,
+        layout: Layout,
+        classes: Classes,
+    ) -> Result<StorageRoot> {
         let options = ListOptions { recursive: false, limit: 20, ..ListOptions::default() };
         let page = store.list("", &options).await?;
         if page.next.is_some() || !page.entries.iter().all(|entry| is_begun(&entry.key)) {
@@ -49,9 +74,33 @@ impl StorageRoot {
             (declaration.clone(), format!("{value}\n")),
         ];
         for (key, content) in files {
-            store.put(&key, Body::from_bytes(content), &PutOptions::default()).await?;
+            let options =
+                PutOptions { storage_class: classes.own.clone(), ..PutOptions::default() };
+            store.put(&key, Body::from_bytes(content), &options).await?;
         }
-        Ok(StorageRoot { store, limits: Limits::default(), spec, layout: Some(layout) })
+        let limits = Limits::default();
+        Ok(StorageRoot { store, limits, spec, layout: Some(layout), classes })
+    }
+
+    /// How what is written is kept.
+    pub fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
+    /// Keeps what is written from now on in these storage classes.
+    pub fn with_classes(self, classes: Classes) -> StorageRoot {
+        StorageRoot { classes, ..self }
+    }
+
+    /// How a file is put that is read to find content.
+    pub(crate) fn own(&self) -> PutOptions {
+        PutOptions { storage_class: self.classes.own.clone(), ..PutOptions::default() }
+    }
+
+    /// A small file of that kind.
+    pub(crate) fn own_file(&self, key: String, content: impl Into<Bytes>) -> SmallFile {
+        let storage_class = self.classes.own.clone();
+        SmallFile { key, content: content.into(), storage_class }
     }
 
     /// Opens the storage root that a store holds.
@@ -68,7 +117,8 @@ impl StorageRoot {
                     Err(Error::Layout(LayoutError::Unknown(_))) => None,
                     layout => layout?,
                 };
-                return Ok(StorageRoot { store, limits, spec, layout });
+                let classes = Classes::default();
+                return Ok(StorageRoot { store, limits, spec, layout, classes });
             }
         }
         let options = ListOptions { recursive: false, limit: 100, ..ListOptions::default() };
@@ -109,22 +159,7 @@ impl StorageRoot {
     /// The paths of all objects, found by walking through the hierarchy. A directory that cannot be
     /// listed is an error; the walk goes on with the others.
     pub fn object_paths(&self) -> BoxStream<'static, Result<String>> {
-        let waiting = vec![String::new()];
-        let store = self.store.clone();
-        stream::unfold(waiting, move |mut waiting| {
-            let store = store.clone();
-            async move {
-                while let Some(directory) = waiting.pop() {
-                    match is_object(&store, &directory, &mut waiting).await {
-                        Ok(true) => return Some((Ok(directory), waiting)),
-                        Ok(false) => {}
-                        Err(error) => return Some((Err(error), waiting)),
-                    }
-                }
-                None
-            }
-        })
-        .boxed()
+        walk::object_paths(self.store.clone(), self.layout.as_ref())
     }
 }
 
@@ -132,29 +167,6 @@ impl StorageRoot {
 /// the declaration, and what a store tries itself out with.
 fn is_begun(key: &str) -> bool {
     key == LAYOUT || key == "extensions" || key.starts_with(".store-probe-")
-}
-
-/// Whether a directory is an object; if not, the directories in it are added to `waiting`.
-async fn is_object(
-    store: &Arc<dyn Store>,
-    directory: &str,
-    waiting: &mut Vec<String>,
-) -> Result<bool> {
-    let before = waiting.len();
-    let mut entries = list_all(store.clone(), directory, false);
-    while let Some(entry) = entries.try_next().await? {
-        let name = entry.key.rsplit('/').next().unwrap_or_default();
-        if entry.kind == Kind::File && name.starts_with("0=ocfl_object_") && !directory.is_empty() {
-            waiting.truncate(before);
-            return Ok(true);
-        }
-        if entry.kind == Kind::Directory && !(directory.is_empty() && name == "extensions") {
-            waiting.push(entry.key);
-        }
-    }
-    // Taken from the end: so they come in order.
-    waiting[before..].reverse();
-    Ok(false)
 }
 
 /// The layout that a root names; `None` if it names none.

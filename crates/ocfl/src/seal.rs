@@ -105,7 +105,7 @@ impl StorageRoot {
             let name = self.spec().object_declaration();
             let value = format!("{}\n", name.strip_prefix("0=").unwrap_or_default());
             let key = join(&unsealed.path, &name);
-            self.store.put(&key, Body::from_bytes(value), &PutOptions::default()).await?;
+            self.store.put(&key, Body::from_bytes(value), &self.own()).await?;
         }
         self.put_root_inventory(unsealed, before, &version).await?;
         self.put_sidecar(&unsealed.path, unsealed.algorithm, &unsealed.inventory_digest).await
@@ -129,7 +129,7 @@ impl StorageRoot {
             (Some(_), Some(etag)) if can.put_if_match => Condition::IfMatch(etag),
             _ => Condition::Always,
         };
-        let options = PutOptions { condition, ..PutOptions::default() };
+        let options = PutOptions { condition, ..self.own() };
         let key = join(&unsealed.path, INVENTORY);
         match self.store.put(&key, Body::from_stream(body, Some(size)), &options).await {
             Ok(_) => Ok(()),
@@ -149,7 +149,7 @@ impl StorageRoot {
     ) -> Result<()> {
         let key = join(path, &sidecar::name(algorithm));
         let body = Body::from_bytes(sidecar::write(digest));
-        self.store.put(&key, body, &PutOptions::default()).await?;
+        self.store.put(&key, body, &self.own()).await?;
         Ok(())
     }
 
@@ -165,6 +165,7 @@ impl StorageRoot {
         let path = self.object_path(id)?;
         match self.note(&path).await? {
             Some(note) => self.roll_back(&note).await,
+            None if self.abort_uploads(&path).await? > 0 => Ok(()),
             None => Err(Error::NothingUnsealed { id: id.to_owned() }),
         }
     }
@@ -181,6 +182,7 @@ impl StorageRoot {
         let named = object.as_ref().is_some_and(|o| o.inventory.head.number() >= name.number());
         if !named {
             let version = join(&note.path, &name.to_string());
+            self.abort_uploads(&note.path).await?;
             self.take_away(note, object.is_some(), &version).await?;
             return self.remove_note(&note.path).await;
         }

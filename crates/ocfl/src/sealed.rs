@@ -128,6 +128,17 @@ impl<'a> Sealed<'a> {
             let content_path = key.get(self.path().len() + 1..).unwrap_or_default();
             root.store.delete(&join(&aside, content_path)).await?;
         }
+        let meta = root.store.head(&key).await?;
+        if !meta.availability.is_readable() {
+            // It cannot be read back; the store must vouch for what it was sent.
+            return match meta.vouched_sha256() {
+                Some(_) => Ok(()),
+                None => {
+                    let detail = "it is in cold storage, and the store keeps no SHA-256 of it";
+                    Err(store::Error::new(store::ErrorKind::Cold, key, detail).into())
+                }
+            };
+        }
         let kept = fetch::digests(&root.store, &key, &[algorithm]).await?;
         let same = kept.and_then(|(mut kept, _)| kept.remove(&algorithm));
         if same.is_some_and(|kept| kept.eq_ignore_ascii_case(digest)) {

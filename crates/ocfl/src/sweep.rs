@@ -67,6 +67,8 @@ pub enum Outcome {
     Finished,
     /// It was not visible, and was removed.
     Removed,
+    /// The store does not list unfinished uploads, or not to us: there may be some.
+    Unlisted,
     /// The object or the note about it cannot be read, so nothing was touched; a validation of the
     /// object tells why.
     Blocked,
@@ -80,7 +82,8 @@ impl StorageRoot {
     /// Finds what crashes have left behind, and removes it. Objects stay as they are.
     pub async fn sweep(&self, sweep: &Sweep) -> Result<Vec<Leftover>> {
         let now = SystemTime::now();
-        let mut leftovers = Vec::new();
+        // Uploads first, so that they are named and do not go silently with their version.
+        let mut leftovers = self.sweep_uploads(sweep, now).await?;
         for found in self.found().await? {
             leftovers.push(match found {
                 // No bytes are lost with it: it is removed at any age.
@@ -106,7 +109,6 @@ impl StorageRoot {
                 }
             });
         }
-        leftovers.extend(self.sweep_uploads(sweep, now).await?);
         Ok(leftovers)
     }
 
@@ -151,12 +153,12 @@ impl StorageRoot {
         Ok(Outcome::Finished)
     }
 
-    /// Gives up uploads that nobody finished. Where the store does not tell which there are, or
-    /// not to us, a rule of the bucket has to remove them.
+    /// Gives up uploads that nobody finished.
     async fn sweep_uploads(&self, sweep: &Sweep, now: SystemTime) -> Result<Vec<Leftover>> {
         let uploads = match self.store.unfinished("").await {
             Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Denied) => {
-                return Ok(Vec::new());
+                let place = self.store.url().to_owned();
+                return Ok(vec![nameless(Kind::Upload, place, None, Outcome::Unlisted)]);
             }
             uploads => uploads?,
         };

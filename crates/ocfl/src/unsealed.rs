@@ -12,7 +12,7 @@ use crate::version::VersionName;
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 use std::time::SystemTime;
-use store::{Body, ErrorKind, Kind, PutOptions, SmallFile, join, list_all};
+use store::{Body, ErrorKind, Kind, SmallFile, join, list_all};
 
 /// A version whose content and inventory are written, and which is not visible yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,9 +63,8 @@ impl Note {
     }
 
     /// The note as a file of the store.
-    pub(crate) fn file(&self) -> SmallFile {
-        let content = format!("{:#}\n", self.write());
-        SmallFile { key: Note::key(&self.path), content: content.into() }
+    pub(crate) fn file(&self, root: &StorageRoot) -> SmallFile {
+        root.own_file(Note::key(&self.path), format!("{:#}\n", self.write()))
     }
 
     fn write(&self) -> Value {
@@ -162,8 +161,8 @@ impl StorageRoot {
     }
 
     pub(crate) async fn put_note(&self, note: &Note) -> Result<()> {
-        let SmallFile { key, content } = note.file();
-        self.store.put(&key, Body::from_bytes(content), &PutOptions::default()).await?;
+        let SmallFile { key, content, .. } = note.file(self);
+        self.store.put(&key, Body::from_bytes(content), &self.own()).await?;
         Ok(())
     }
 
@@ -190,6 +189,25 @@ impl StorageRoot {
             self.store.forget(&join(&Note::directory(path), "removed")).await?;
         }
         Ok(self.store.forget(&Note::key(path)).await?)
+    }
+
+    /// Aborts all unfinished uploads below a prefix; returns how many. Where the store
+    /// does not tell which there are, or not to us, a rule of the bucket has to remove them.
+    pub(crate) async fn abort_uploads(&self, prefix: &str) -> Result<u64> {
+        if self.store.capabilities().rename {
+            // There they are files aside, and go with them.
+            return Ok(0);
+        }
+        let uploads = match self.store.unfinished(prefix).await {
+            Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Denied) => {
+                return Ok(0);
+            }
+            uploads => uploads?,
+        };
+        for upload in &uploads {
+            self.store.abort(upload).await?;
+        }
+        Ok(uploads.len() as u64)
     }
 
     /// Everything that unfinished work has left.

@@ -2,7 +2,7 @@
 
 mod support;
 
-use ocfl::{DraftOptions, Layout, Leftovers, Result, Spec, StorageRoot, Sweep};
+use ocfl::{DraftOptions, Layout, Leftovers, Outcome, Result, Spec, StorageRoot, Sweep};
 use std::sync::Arc;
 use store::{FaultStore, MemoryStore, Store};
 use support::{about, findings, seen};
@@ -176,7 +176,10 @@ async fn kill_after(
 /// After a sweep nothing is left behind, everything is valid, and the object is one of these.
 async fn sweep_and_check(root: &StorageRoot, work: Work, allowed: &[&Option<Vec<support::Files>>]) {
     root.sweep(&Sweep::default()).await.expect("a sweep");
-    assert_eq!(root.sweep(&Sweep::default()).await.expect("another"), []);
+    let mut again = root.sweep(&Sweep::default()).await.expect("another");
+    // The server of this test does not list uploads.
+    again.retain(|leftover| leftover.outcome != Outcome::Unlisted);
+    assert_eq!(again, []);
     let now = seen(root, ID).await;
     assert!(allowed.contains(&&now), "{work:?}: a sweep changed the object");
     let report = ocfl::validate_root(root.store().clone(), &ocfl::Validation::default()).await;

@@ -357,3 +357,37 @@ async fn a_version_can_start_empty_and_be_empty() {
     assert!(findings(&root, ID).await.is_empty());
     assert!(seen(&root, ID).await.expect("an object")[1].is_empty());
 }
+
+/// Content may be where it cannot be read at once; all that is read to find it may not.
+#[tokio::test]
+async fn content_is_cold_and_inventories_are_not() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::like_s3());
+    let class = |name: &str| Some(store::StorageClass::new(name));
+    let classes = ocfl::Classes { content: class("DEEP_ARCHIVE"), own: class("STANDARD") };
+    let layout = Layout::default();
+    let root = StorageRoot::init_with(store.clone(), Spec::V1_1, layout, classes).await;
+    let root = root.expect("a root");
+    for content in ["one", "two"] {
+        let draft = root.begin(ID, about("change"), &DraftOptions::default()).await;
+        let draft = draft.expect("a draft");
+        draft.put("large", content.into()).await.expect("a put");
+        let small = vec![("small".to_owned(), format!("small {content}").into())];
+        draft.put_batch(small).await.expect("a batch");
+        let record = vec![("record".to_owned(), format!("record {content}").into())];
+        draft.put_records(record).await.expect("a record");
+        root.seal(&draft.write().await.expect("an inventory")).await.expect("a seal");
+    }
+    root.add_log(ID, "log.txt", "log".into()).await.expect("a log");
+    let mut content = 0;
+    let all = store.list("", &store::ListOptions::default()).await.expect("a listing");
+    for entry in all.entries {
+        let found = store.head(&entry.key).await.expect("an object").storage_class;
+        let is_content = entry.key.contains("/content/") && !entry.key.ends_with("/record");
+        content += usize::from(is_content);
+        let expected = if is_content { class("DEEP_ARCHIVE") } else { class("STANDARD") };
+        assert_eq!(found, expected, "{}", entry.key);
+    }
+    assert_eq!(content, 4);
+    let object = root.object(ID).await.expect("an object that can be read");
+    assert_eq!(object.version(None).expect("a version").file_count(), 3);
+}

@@ -47,6 +47,8 @@ impl Default for StageSettings {
 #[serde(default, deny_unknown_fields)]
 pub struct PipelineSettings {
     pub payload_bytes_max: i64,
+    /// What stages may leave of a job for those that follow; see [`crate::JobState`].
+    pub state_bytes_max: i64,
     /// Ended jobs and their history are kept this long; 0 for ever.
     pub retention_seconds: i64,
     /// From this stage on a job only goes forward: it cannot be cancelled.
@@ -57,6 +59,7 @@ impl Default for PipelineSettings {
     fn default() -> PipelineSettings {
         PipelineSettings {
             payload_bytes_max: 64 * 1024,
+            state_bytes_max: 64 * 1024,
             retention_seconds: 90 * 24 * 3600,
             forward_from: None,
         }
@@ -120,7 +123,19 @@ impl Pipeline {
         self.stages.iter().filter(skipped).map(|s| s.name.as_str()).collect()
     }
 
+    /// Whether a job that has begun can only go forward from this stage on.
+    pub fn is_forward_only(&self, stage: &Stage) -> bool {
+        let from = self.settings.forward_from.as_deref();
+        let from = from.and_then(|name| self.stages.iter().find(|s| s.name == name));
+        from.is_some_and(|from| stage.position >= from.position)
+    }
+
     pub fn stage_named(&self, name: &str) -> Result<&Stage> {
+        // As it is shown, too: `ingest/validating`.
+        let name = match name.split_once('/') {
+            Some((pipeline, stage)) if pipeline == self.name => stage,
+            _ => name,
+        };
         let names: Vec<&str> = self.stages.iter().map(|s| s.name.as_str()).collect();
         let hint = || format!("{} has {}", self.name, names.join(", "));
         self.stages
@@ -216,6 +231,17 @@ impl Catalog {
             };
             Error::unknown("queue", name, hint)
         })
+    }
+
+    /// A pipeline, or a stage as it is shown: `ingest` or `ingest/validating`.
+    pub fn place(&self, name: &str) -> Result<(&Pipeline, Option<&Stage>)> {
+        match name.split_once('/') {
+            Some((pipeline, stage)) => {
+                let pipeline = self.named(pipeline)?;
+                Ok((pipeline, Some(pipeline.stage_named(stage)?)))
+            }
+            None => Ok((self.named(name)?, None)),
+        }
     }
 
     pub fn stage_name(&self, id: i64) -> String {

@@ -82,6 +82,15 @@ codes! {
 }
 
 codes! {
+    /// What is known of the content of a superseded job, compared with the job that took its place.
+    Content {
+        Unread = 0 "never read",
+        Same = 1 "the same",
+        Different = 2 "different",
+    }
+}
+
+codes! {
     /// Where a batch is. A batch can also be held in its first two states.
     BatchState {
         Pending = 0 "pending",

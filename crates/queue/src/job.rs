@@ -94,11 +94,14 @@ pub struct JobError {
     pub target: Option<String>,
     /// False if the job itself is bad, so that no requeue can help.
     pub recoverable: bool,
+    /// The target is down, and not only in error: the job waits for it and loses no attempt.
+    pub down: bool,
 }
 
 impl JobError {
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> JobError {
-        JobError { code: code.into(), message: message.into(), target: None, recoverable: true }
+        let (code, message) = (code.into(), message.into());
+        JobError { code, message, target: None, recoverable: true, down: false }
     }
 
     /// Marks the job as one that no requeue can help: what was submitted is bad.
@@ -109,7 +112,15 @@ impl JobError {
     pub fn at(self, target: impl Into<String>) -> JobError {
         JobError { target: Some(target.into()), ..self }
     }
+
+    /// Says that the target does not answer anybody, so that its breaker opens at once.
+    pub fn down(self) -> JobError {
+        JobError { down: true, ..self }
+    }
 }
+
+/// What stages keep of a job for those that follow: any JSON object.
+pub type JobState = serde_json::Map<String, serde_json::Value>;
 
 /// What a stage tells the next one about the job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -122,12 +133,19 @@ pub struct Handover {
     /// The stage to go on with, where those before it have nothing to do for this job: a later
     /// one of the same pipeline; see [`crate::Pipeline::onward`].
     pub next_stage: Option<String>,
+    /// The job's state from here on, instead of the one this stage got; at most `state_bytes_max`.
+    pub state: Option<JobState>,
 }
 
 impl Handover {
     /// On to a later stage, past those that have nothing to do for this job.
     pub fn to(stage: &str) -> Handover {
         Handover { next_stage: Some(stage.to_string()), ..Handover::default() }
+    }
+
+    /// On with this state of the job.
+    pub fn with_state(state: JobState) -> Handover {
+        Handover { state: Some(state), ..Handover::default() }
     }
 }
 
@@ -158,6 +176,14 @@ pub enum Outcome {
 impl Outcome {
     pub fn success() -> Outcome {
         Outcome::Success(Handover::default())
+    }
+
+    /// The state that a success leaves.
+    pub(crate) fn state(&self) -> Option<&JobState> {
+        match self {
+            Outcome::Success(handover) => handover.state.as_ref(),
+            _ => None,
+        }
     }
 
     /// The stage that a success names to go on with.

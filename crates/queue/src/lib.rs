@@ -11,7 +11,7 @@ pub mod subject;
 pub mod view;
 
 pub use catalog::{Catalog, Pipeline, PipelineSettings, Stage, StageSettings};
-pub use codes::{BatchState, State, Status};
+pub use codes::{BatchState, Content, State, Status};
 pub use error::{Error, Result};
 pub use job::*;
 pub use progress::Progress;
@@ -30,4 +30,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(7, "0007_parked"),
     migration!(8, "0008_discarded"),
     migration!(10, "0010_preparing"),
+    migration!(11, "0011_replacements"),
 ];

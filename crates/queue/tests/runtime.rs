@@ -173,7 +173,7 @@ async fn no_more_jobs_run_at_once_than_there_are_places_wherever_they_come_from(
     let counted = Arc::new(Counted::default());
     let worker = house.worker().stage("p", "one", Does(tells_even_later));
     let worker = worker.stage("p", "two", Slow(counted.clone()));
-    assert_eq!(work(worker).await, Summary { runs: 120, succeeded: 120, errors: 0 });
+    assert_eq!(work(worker).await, Summary { runs: 120, succeeded: 120, errors: 0, failed: 0 });
     assert_eq!(counted.most.load(Ordering::SeqCst), 1);
     let told = counted.told.load(Ordering::SeqCst);
     assert_eq!(told, 60, "all of them were run by the same worker, at once or later");
@@ -270,7 +270,7 @@ async fn a_job_is_carried_on_with_what_is_known_of_it() {
     }
     stop.send_replace(Stop::Shutdown);
     let summary = worker.await.unwrap().unwrap();
-    assert_eq!(summary, Summary { runs: 2 * added, succeeded: 2 * added, errors: 0 });
+    assert_eq!(summary, Summary { runs: 2 * added, succeeded: 2 * added, errors: 0, failed: 0 });
 }
 
 #[tokio::test(flavor = "multi_thread")]

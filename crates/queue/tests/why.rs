@@ -239,7 +239,7 @@ fn it_has_ended() {
     assert_eq!(q.why(1), "it succeeded at 2023-11-14 22:13:20Z: unchanged");
     assert_eq!(
         q.why(2),
-        "it failed in files at 2023-11-14 22:13:20Z: page 3 is missing (permanent error: trying again changes nothing before its cause is mended); requeue it once the cause is gone, or cancel it"
+        "it failed in files at 2023-11-14 22:13:20Z: page 3 is missing (permanent error: trying again changes nothing before its cause is fixed); requeue it once the cause is gone, or cancel it"
     );
     assert_eq!(q.why(3), "it was cancelled by ann at 2023-11-14 22:13:20Z: a reason");
 }

@@ -17,10 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = std::env::args().nth(1).ok_or("usage: measure DIRECTORY")?;
     let root = std::path::Path::new(&root).join("store-measure");
     let store = LocalStore::create(&root)?;
-    let small = |n: usize| SmallFile {
-        key: format!("s/{}/{n}", n % 20),
-        content: vec![7; FILE_BYTES].into(),
-    };
+    let small = |n: usize| SmallFile::new(format!("s/{}/{n}", n % 20), vec![7; FILE_BYTES]);
     let (mut one, mut batch, mut floor) = (Vec::new(), Vec::new(), Vec::new());
     let (mut put, mut read, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     let large = bytes::Bytes::from(vec![7; LARGE_BYTES]);

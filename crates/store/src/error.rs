@@ -35,6 +35,8 @@ pub enum ErrorKind {
     NotPlain,
     /// The network, the server or the device failed in a way that may pass; retries were used up.
     Transient,
+    /// The store does not answer, or answers everything with failures of its own: it is down.
+    Unavailable,
     /// The store refused or failed in a way that trying again will not change.
     Permanent,
 }
@@ -42,7 +44,7 @@ pub enum ErrorKind {
 impl ErrorKind {
     /// Whether the same call may succeed later without anybody doing something about it.
     pub fn is_retryable(self) -> bool {
-        matches!(self, ErrorKind::Throttled | ErrorKind::Transient)
+        matches!(self, ErrorKind::Throttled | ErrorKind::Transient | ErrorKind::Unavailable)
     }
 
     /// What a person can do about it, as the end of a message.
@@ -61,6 +63,7 @@ impl ErrorKind {
             ErrorKind::Denied => "check credentials and permissions",
             ErrorKind::NotPlain => "remove it, or replace it by a plain file or directory",
             ErrorKind::Transient => "try again later",
+            ErrorKind::Unavailable => "see that it runs and can be reached, then try again",
             ErrorKind::Permanent => "see the detail",
         }
     }
@@ -82,6 +85,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Denied => "denied",
             ErrorKind::NotPlain => "not a plain file or directory",
             ErrorKind::Transient => "temporary failure",
+            ErrorKind::Unavailable => "not available",
             ErrorKind::Permanent => "failure",
         })
     }

@@ -89,6 +89,10 @@ impl Store for FaultStore {
         self.inner.capabilities()
     }
 
+    fn at_once(&self) -> usize {
+        self.inner.at_once()
+    }
+
     async fn put(&self, key: &str, body: Body, options: &PutOptions) -> Result<Meta> {
         self.change()?;
         self.inner.put(key, body, options).await
@@ -117,6 +121,11 @@ impl Store for FaultStore {
     async fn list(&self, prefix: &str, options: &ListOptions) -> Result<Page> {
         self.alive()?;
         self.inner.list(prefix, options).await
+    }
+
+    async fn list_after(&self, prefix: &str, after: &str) -> Result<Page> {
+        self.alive()?;
+        self.inner.list_after(prefix, after).await
     }
 
     async fn copy(&self, from: &str, to: &str) -> Result<Meta> {
@@ -194,6 +203,16 @@ impl Store for FaultStore {
         self.inner.unfinished(prefix).await
     }
 
+    async fn versions(&self, prefix: &str) -> Result<Option<u64>> {
+        self.alive()?;
+        self.inner.versions(prefix).await
+    }
+
+    async fn remove_versions(&self, prefix: &str) -> Result<u64> {
+        self.change()?;
+        self.inner.remove_versions(prefix).await
+    }
+
     async fn abort(&self, unfinished: &Unfinished) -> Result<()> {
         self.change()?;
         self.inner.abort(unfinished).await
@@ -210,7 +229,7 @@ mod tests {
         let inner = Arc::new(MemoryStore::new());
         let store = FaultStore::stopping_after(inner.clone(), 3);
         store.put("first", "1".into(), &PutOptions::default()).await.unwrap();
-        let file = |name: &str| SmallFile { key: name.into(), content: "x".into() };
+        let file = |name: &str| SmallFile::new(name, "x");
         let batch = vec![file("a"), file("b"), file("c"), file("d")];
         store.put_batch(batch).await.unwrap_err();
         assert_eq!(inner.snapshot().keys().collect::<Vec<_>>(), ["a", "b", "first"]);

@@ -64,6 +64,7 @@ impl MemoryStore {
                 put_if_absent: true,
                 put_if_match: true,
                 digests: true,
+                digests_of_large: true,
                 storage_classes: true,
                 free_space: true,
                 batch: true,
@@ -171,6 +172,7 @@ impl MemoryStore {
             modified: Some(SystemTime::now()),
             etag: Some(format!("\"{}\"", objects.puts)),
             digest: self.capabilities.digests.then(|| Digest::Sha256(Sha256Digest::of(&content))),
+            vouched: self.capabilities.digests,
             storage_class: class,
             availability: if cold { Availability::Cold } else { Availability::Ready },
         };
@@ -213,7 +215,7 @@ impl Store for MemoryStore {
         let mut objects = self.lock();
         for file in files {
             check_key(&file.key).map_err(|error| error.in_store(self.url()))?;
-            self.insert(&mut objects, &file.key, file.content, None)?;
+            self.insert(&mut objects, &file.key, file.content, file.storage_class)?;
         }
         Ok(())
     }
@@ -274,6 +276,15 @@ impl Store for MemoryStore {
             entries.push(Entry { key, kind, size, modified });
         }
         Ok(Page { entries, next: None })
+    }
+
+    async fn list_after(&self, prefix: &str, after: &str) -> Result<Page> {
+        if self.capabilities.rename {
+            return Err(self.error(ErrorKind::Unsupported, prefix, "it lists directories"));
+        }
+        // Where the next page starts is the last key of the one before.
+        let after = Some(after.to_owned());
+        self.list(prefix, &ListOptions { after, ..ListOptions::default() }).await
     }
 
     async fn copy(&self, from: &str, to: &str) -> Result<Meta> {

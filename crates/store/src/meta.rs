@@ -1,6 +1,6 @@
 //! What a store knows of its objects and of itself.
 
-use crate::digest::Digest;
+use crate::digest::{Digest, Sha256Digest};
 use std::fmt;
 use std::time::SystemTime;
 
@@ -13,6 +13,9 @@ pub struct Meta {
     pub etag: Option<String>,
     /// The digest that the store keeps, if it keeps one.
     pub digest: Option<Digest>,
+    /// Whether the store itself has compared the bytes with the digest, so that it may stand in
+    /// for reading them. A digest that only lies beside the object is good for reading it.
+    pub vouched: bool,
     pub storage_class: Option<StorageClass>,
     pub availability: Availability,
 }
@@ -25,6 +28,7 @@ impl Meta {
             modified: None,
             etag: None,
             digest: None,
+            vouched: false,
             storage_class: None,
             availability: Availability::Ready,
         }
@@ -49,6 +53,13 @@ impl StorageClass {
 impl fmt::Display for StorageClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl Meta {
+    /// The SHA-256 of the whole content that the store vouches for.
+    pub fn vouched_sha256(&self) -> Option<Sha256Digest> {
+        self.digest.filter(|_| self.vouched).and_then(|digest| digest.whole())
     }
 }
 
@@ -157,6 +168,8 @@ pub struct Capabilities {
     pub put_if_match: bool,
     /// `head` returns a digest that the store itself has checked.
     pub digests: bool,
+    /// The same for objects so large that they are put in parts.
+    pub digests_of_large: bool,
     /// Objects have storage classes, and cold ones can be thawed.
     pub storage_classes: bool,
     /// `free_space` has an answer.

@@ -7,9 +7,11 @@ use crate::store::Store;
 use std::sync::Arc;
 
 /// Opens `s3://bucket/prefix?…` (see [`S3Config::from_url`]), `file:///path`, or a plain path.
+/// Nothing is written, so nothing optional is known of an S3 store; see
+/// [`S3Store::open_remembering`] for that.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>> {
     if url.starts_with("s3://") {
-        return Ok(Arc::new(S3Store::open(S3Config::from_url(url)?).await?));
+        return Ok(Arc::new(S3Store::connect(S3Config::from_url(url)?, None).await?));
     }
     let path = match url.split_once("://") {
         None => url,

@@ -51,6 +51,15 @@ impl PutOptions {
 pub struct SmallFile {
     pub key: String,
     pub content: Bytes,
+    /// How to keep it; `None` for the store's default. Stores without classes do not look at it.
+    pub storage_class: Option<StorageClass>,
+}
+
+impl SmallFile {
+    /// A file that is kept as the store keeps things by default.
+    pub fn new(key: impl Into<String>, content: impl Into<Bytes>) -> SmallFile {
+        SmallFile { key: key.into(), content: content.into(), storage_class: None }
+    }
 }
 
 /// A place that keeps bytes under keys.
@@ -66,6 +75,12 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// What this store can do beyond the least.
     fn capabilities(&self) -> Capabilities;
+
+    /// How many operations are worth having under way at once: many where each waits for a
+    /// network, few where they share a disk.
+    fn at_once(&self) -> usize {
+        4
+    }
 
     /// Puts an object; returns what the store knows of it afterwards.
     async fn put(&self, key: &str, body: Body, options: &PutOptions) -> Result<Meta>;
@@ -109,6 +124,15 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// One page of what lies below a prefix, in the byte order of keys (a directory counts as
     /// its name with a `/`). A prefix with nothing below it gives an empty page, not an error.
     async fn list(&self, prefix: &str, options: &ListOptions) -> Result<Page>;
+
+    /// A page of everything whose key is below a prefix and comes after `after` in the byte order
+    /// of keys, whether there is such a key or not. Stores that walk through directories instead
+    /// of keeping keys in order fail with [`ErrorKind::Unsupported`].
+    async fn list_after(&self, prefix: &str, after: &str) -> Result<Page> {
+        let _ = after;
+        let detail = "this store cannot begin a listing anywhere";
+        Err(Error::new(ErrorKind::Unsupported, prefix, detail).in_store(self.url()))
+    }
 
     /// Copies an object within this store, replacing what was there, without its content passing
     /// through the caller.
@@ -175,6 +199,21 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// How much the store can hold and what is left; `None` where it does not say.
     async fn free_space(&self) -> Result<Option<Space>> {
         Ok(None)
+    }
+
+    /// How many versions of objects below a prefix the store keeps, those of objects that are
+    /// there and marks of deletion included; `None` where it does not tell. A store that keeps
+    /// none but the present ones has none.
+    async fn versions(&self, prefix: &str) -> Result<Option<u64>> {
+        let _ = prefix;
+        Ok(Some(0))
+    }
+
+    /// Removes everything below a prefix with all its versions for good; returns how many there
+    /// were.
+    async fn remove_versions(&self, prefix: &str) -> Result<u64> {
+        let _ = prefix;
+        Ok(0)
     }
 
     /// Puts below a prefix that were begun and not finished. Some may be under way right now;

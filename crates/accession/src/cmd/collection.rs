@@ -17,7 +17,7 @@ use serde_json::json;
 #[command(after_help = "Examples:
   accession collection create maps owner='Map department'
   accession collection list
-  accession collection freeze maps --reason 'an audit'")]
+  accession collection hold maps --reason 'an audit'")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -60,19 +60,31 @@ docs/configuration.md lists what can be set.")]
     #[command(after_help = "Example:
   accession collection list --json")]
     List,
-    /// Hold all jobs of a collection that have not begun, and those to come
-    #[command(after_help = "Example:
-  accession collection freeze maps --reason 'an audit'")]
-    Freeze {
+    /// Hold all jobs of a collection, and those to come
+    #[command(
+        alias = "freeze",
+        after_help = "Running jobs finish their stage, and those that are being recorded go on to the end.
+
+Example:
+  accession collection hold maps --reason 'an audit'"
+    )]
+    Hold {
         name: String,
         #[command(flatten)]
         act: Act,
     },
-    /// Let the jobs of a frozen collection go on
-    #[command(after_help = "Example:
-  accession collection thaw maps --reason 'the audit is over'")]
-    Thaw {
+    /// Let the jobs of a held collection go on
+    #[command(
+        alias = "thaw",
+        after_help = "Examples:
+  accession collection release maps --reason 'the audit is over'
+  accession collection release maps --leave-jobs-held"
+    )]
+    Release {
         name: String,
+        /// Lift the hold, and leave its jobs held for release one by one
+        #[arg(long)]
+        leave_jobs_held: bool,
         #[command(flatten)]
         act: Act,
     },
@@ -88,15 +100,19 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         Command::Set { name, settings, act } => set(&session, &config, &name, &settings, &act),
         Command::Show { name } => show(&session, &config, &name),
         Command::List => list(&session, &config),
-        Command::Freeze { name, act } => {
+        Command::Hold { name, act } => {
             find(&session, &config, &name)?;
             act::hold_collection(&session, &name, &act)?;
-            told(&session, &name, "frozen", "is frozen; jobs that have begun go on")
+            told(&session, &name, "held", &format!("is {}", act::HELD_GROUP))
         }
-        Command::Thaw { name, act } => {
+        Command::Release { name, leave_jobs_held, act } => {
             find(&session, &config, &name)?;
-            act::release_collection(&session, &name, &act)?;
-            told(&session, &name, "thawed", "goes on")
+            act::release_collection(&session, &name, &act, leave_jobs_held)?;
+            let sentence = match leave_jobs_held {
+                true => "is released; its jobs stay held until each is released",
+                false => "goes on",
+            };
+            told(&session, &name, "released", sentence)
         }
     }
 }
@@ -156,11 +172,11 @@ fn set(
 
 fn show(session: &Session, config: &Config, name: &str) -> Result<Exit, Failure> {
     let found = find(session, config, name)?;
-    let frozen = frozen(session)?.contains(&name.to_string());
+    let held = held(session)?.contains(&name.to_string());
     if session.json {
         let mut shown = json!(found.profile.masked());
         shown["name"] = json!(name);
-        shown["frozen"] = json!(frozen);
+        shown["held"] = json!(held);
         output::json(&shown)?;
         return Ok(Exit::Yes);
     }
@@ -169,7 +185,7 @@ fn show(session: &Session, config: &Config, name: &str) -> Result<Exit, Failure>
     };
     let mut rows = vec![
         vec!["name".to_string(), name.to_string()],
-        vec!["frozen".to_string(), frozen.to_string()],
+        vec!["held".to_string(), held.to_string()],
     ];
     rows.extend(values.into_iter().map(|(key, value)| {
         let value = match value {
@@ -184,24 +200,24 @@ fn show(session: &Session, config: &Config, name: &str) -> Result<Exit, Failure>
 }
 
 fn list(session: &Session, config: &Config) -> Result<Exit, Failure> {
-    let (all, frozen) = (all(session, config)?, frozen(session)?);
+    let (all, held) = (all(session, config)?, held(session)?);
     if session.json {
         let shown: Vec<_> = all
             .iter()
             .map(|c| {
                 let required = c.profile.required_stores(config.stores.keys());
-                json!({"name": c.name, "owner": c.profile.owner, "stores": required, "frozen": frozen.contains(&c.name)})
+                json!({"name": c.name, "owner": c.profile.owner, "stores": required, "held": held.contains(&c.name)})
             })
             .collect();
-        output::json(&shown)?;
+        output::json_list("collections", &shown, None)?;
         return Ok(Exit::Yes);
     }
     let rows = all.iter().map(|c| {
         let required = c.profile.required_stores(config.stores.keys()).join(", ");
-        let state = if frozen.contains(&c.name) { "frozen" } else { "" };
+        let state = if held.contains(&c.name) { "held" } else { "" };
         vec![c.name.clone(), state.to_string(), required, c.profile.owner.clone()]
     });
-    output::table(&["name", "", "stores", "owner"], rows)?;
+    output::table(&["name", "state", "stores", "owner"], rows)?;
     Ok(Exit::Yes)
 }
 
@@ -238,7 +254,7 @@ fn find(session: &Session, config: &Config, name: &str) -> Result<Collection, Fa
     all(session, config)?.into_iter().find(|c| c.name == name).ok_or_else(|| unknown(name))
 }
 
-fn frozen(session: &Session) -> Result<Vec<String>, Failure> {
+fn held(session: &Session) -> Result<Vec<String>, Failure> {
     let held = session.read(|tx, _, _| queue::rules::people::hold::held_names(tx))?;
     Ok(held.collections().map(str::to_string).collect())
 }

@@ -273,17 +273,18 @@ pub fn refused(source: &Source, error: archive::Error) -> Failure {
 }
 
 fn show_receipts(receipts: &[Receipt], global: &Global) -> Result<(), Failure> {
+    if global.json {
+        let own = receipts.iter().map(|receipt| output::with_own_id(receipt, "batch"));
+        let own: Vec<_> = own.collect::<std::io::Result<_>>()?;
+        return Ok(output::json_list("deposits", &own, None)?);
+    }
     for receipt in receipts {
-        if global.json {
-            output::json(receipt)?;
-        } else {
-            output::line(&format!(
-                "batch {}: {} was received for collection {}",
-                receipt.batch,
-                output::printable(&receipt.name),
-                output::printable(&receipt.collection)
-            ))?;
-        }
+        output::line(&format!(
+            "batch {}: {} was received for collection {}",
+            receipt.batch,
+            output::printable(&receipt.name),
+            output::printable(&receipt.collection)
+        ))?;
     }
     Ok(())
 }

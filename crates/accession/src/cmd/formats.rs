@@ -130,7 +130,7 @@ fn say(set: &Installed, what: &str, global: &Global) -> Result<Exit, Failure> {
 fn list(library: &Library, global: &Global) -> Result<Exit, Failure> {
     let sets = library.list().map_err(failure)?;
     if global.json {
-        output::json(&sets)?;
+        output::json_list("sets", &sets, None)?;
         return Ok(Exit::Yes);
     }
     let row = |set: &Installed| {

@@ -10,7 +10,7 @@ use clap::Subcommand;
 #[command(after_help = "Examples:
   accession jobs failed
   accession jobs why 17
-  accession jobs requeue 17 --reason 'the disk was mended'
+  accession jobs requeue 17 --reason 'the disk was replaced'
   accession jobs requeue 17 --to validating
   accession jobs cancel 17 --reason 'deposited by mistake'")]
 pub struct Args {
@@ -51,12 +51,12 @@ enum Command {
     /// Requeue all failed jobs that fit a filter
     #[command(after_help = "Examples:
   accession jobs retry ingest --dry-run
-  accession jobs retry --batch 3 --reason 'the disk was mended'
+  accession jobs retry --batch 3 --reason 'the disk was replaced'
   accession jobs retry --all")]
     Retry(act::Retry),
     /// Send a job again, to the stage it failed in or an earlier one
     #[command(after_help = "Examples:
-  accession jobs requeue 17 --reason 'the disk was mended'
+  accession jobs requeue 17 --reason 'the disk was replaced'
   accession jobs requeue 17 --to validating")]
     Requeue(act::Requeue),
     /// Discard what failed jobs have fetched and unpacked, to make room in the work space
@@ -65,7 +65,7 @@ enum Command {
 
 A job that is requeued afterwards starts from its first stage. What was deposited stays where it is.")]
     Discard(act::Discard),
-    /// Hold jobs, a batch or a collection
+    /// Hold jobs, a batch or a collection: running ones finish their stage
     #[command(after_help = "Examples:
   accession jobs hold 17 --reason 'ask the depositor'
   accession jobs hold --collection maps")]

@@ -324,7 +324,7 @@ fn versions(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failu
     let found: archive::Result<Vec<_>> = site.db.read_blocking(move |tx| view::versions(tx, id));
     let found = found?;
     if global.json {
-        output::json(&found)?;
+        output::json_list("versions", &found, None)?;
     } else {
         version_table(&found)?;
     }
@@ -346,6 +346,7 @@ fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failur
         ));
     }
     let headers = ["path", "bytes", "format", "name", "since", "sha512"];
+    let mut list = global.json.then(|| output::JsonList::begin("files")).transpose()?;
     let mut after = String::new();
     let mut first = true;
     loop {
@@ -354,8 +355,8 @@ fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failur
             site.db.read_blocking(move |tx| view::files(tx, id, version, &from, PAGE));
         let page = page?;
         let Some(last) = page.last().map(|f| f.path.clone()) else { break };
-        if global.json {
-            page.iter().try_for_each(output::json)?;
+        if let Some(list) = &mut list {
+            page.iter().try_for_each(|one| list.push(one))?;
         } else {
             let rows = page.iter().map(|f| {
                 let modified = f.modified.and_then(view::show_modified).unwrap_or_default();
@@ -386,12 +387,16 @@ fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failur
         first = false;
         after = last;
     }
+    if let Some(list) = list {
+        list.end()?;
+    }
     Ok(Exit::Yes)
 }
 
 fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Failure> {
     let object = find(site, &args.object)?;
     let headers = ["when", "event", "outcome", "version", "file", "detail", "note"];
+    let mut list = global.json.then(|| output::JsonList::begin("events")).transpose()?;
     let mut after = (i64::MIN, String::new());
     let mut first = true;
     loop {
@@ -400,8 +405,8 @@ fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Fail
             site.db.read_blocking(move |tx| view::events(tx, id, (from.0, &from.1), PAGE));
         let page = page?;
         let Some(last) = page.last().map(|e| (e.at, e.id.clone())) else { break };
-        if global.json {
-            page.iter().try_for_each(output::json)?;
+        if let Some(list) = &mut list {
+            page.iter().try_for_each(|one| list.push(one))?;
         } else {
             let text = |t: &Option<String>| t.clone().unwrap_or_default();
             let rows = page.iter().map(|e| {
@@ -424,6 +429,9 @@ fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Fail
         }
         first = false;
         after = last;
+    }
+    if let Some(list) = list {
+        list.end()?;
     }
     Ok(Exit::Yes)
 }

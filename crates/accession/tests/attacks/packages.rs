@@ -215,7 +215,8 @@ fn nothing_survives_the_grace_period() {
     let log = fs::File::create(world.path("worker.log")).unwrap();
     command.stdout(log.try_clone().unwrap()).stderr(log);
     let mut worker = Worker(command.spawn().unwrap());
-    let ready = || (!world.json(&["queue", "workers"])[0].as_array()?.is_empty()).then_some(());
+    let ready =
+        || (!world.json(&["queue", "workers"])[0]["workers"].as_array()?.is_empty()).then_some(());
     world.until_some("a worker", ready);
     let holder = "import sqlite3, sys, time\nc = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)\nc.execute('begin immediate')\nprint('held', flush=True)\ntime.sleep(100)";
     let mut holder = Command::new("python3")

@@ -82,7 +82,7 @@ fn a_batch_ends_with_the_job_that_was_cancelled() {
     std::fs::write(&path, "one").unwrap();
     let batch = world.deposit(&path, &[]);
     let jobs = world.json(&["jobs", "list", "batch"]);
-    let job = jobs[0][0]["id"].as_i64().unwrap().to_string();
+    let job = jobs[0]["jobs"][0]["id"].as_i64().unwrap().to_string();
     world.done(&["jobs", "cancel", &job, "--as", "ann", "--reason", "a mistake"]);
     world.work();
     let shown = world.batch(batch);
@@ -116,7 +116,7 @@ fn a_worker_that_only_watches_goes_on() {
         world.until_some(name, || {
             let jobs = world.json(&["jobs", "list", "batch"]);
             let named = |j: &&serde_json::Value| j["subject"].as_str().unwrap().ends_with(name);
-            jobs[0].as_array()?.iter().find(named).map(|_| ())
+            jobs[0]["jobs"].as_array()?.iter().find(named).map(|_| ())
         });
     }
     kill(Pid::from_raw(watcher.0.id() as i32), Signal::SIGTERM).unwrap();

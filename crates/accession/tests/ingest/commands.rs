@@ -5,7 +5,7 @@ use crate::support::world::{World, finish};
 use std::process::Stdio;
 
 #[test]
-fn collections_are_made_changed_frozen_and_thawed() {
+fn collections_are_made_changed_held_and_released() {
     World::both(|world| {
         world.done(&["collection", "create", "maps", "owner=Map department"]);
         world.done(&["collection", "set", "maps", "fixity_days=30", "update_mode=add"]);
@@ -17,13 +17,14 @@ fn collections_are_made_changed_frozen_and_thawed() {
             (&"Map department".into(), &30.into())
         );
         assert!(world.done(&["collection", "list"]).contains("maps"));
-        world.done(&["collection", "freeze", "maps", "--reason", "moving house"]);
-        assert_eq!(world.json(&["collection", "show", "maps"])[0]["frozen"], true);
+        world.done(&["collection", "hold", "maps", "--reason", "moving house"]);
+        assert_eq!(world.json(&["collection", "show", "maps"])[0]["held"], true);
         let path = directory(&world.path("atlas"), &[("a.txt", "a map")]);
         let batch = world.deposit(&path, &["--collection", "maps"]);
         world.work();
         assert_eq!(world.jobs()[0]["status"], "held");
-        world.done(&["collection", "thaw", "maps"]);
+        assert_eq!(world.batch(batch)["held"], true, "a batch of a held collection is held");
+        world.done(&["collection", "release", "maps"]);
         world.work();
         assert_eq!(world.batch(batch)["state"], "completed");
         world.check();

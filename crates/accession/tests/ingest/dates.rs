@@ -21,7 +21,7 @@ fn dated(path: &Path, content: &str) {
 }
 
 fn modified(world: &World, object: &str, path: &str) -> String {
-    let files = world.json(&["objects", "files", object]);
+    let files = world.json(&["objects", "files", object])[0]["files"].as_array().unwrap().clone();
     let file = files.iter().find(|file| file["path"] == path);
     file.unwrap_or_else(|| panic!("{files:#?}"))["modified"].as_str().unwrap_or_default().into()
 }

@@ -78,6 +78,7 @@ fn an_identifier_in_the_bag_that_contradicts_the_local_id_is_refused() {
 #[test]
 fn a_folder_of_the_same_name_elsewhere_replaces_nothing() {
     World::both(|world| {
+        let web = crate::support::web::serve(world.dir.path());
         let one = directory(&world.path("a/scans"), &[("1.tif", "one"), ("2.tif", "two")]);
         let report = world.ingest(&one, &[]);
         let identifier = only(&report, "objects")["identifier"].as_str().unwrap().to_string();
@@ -103,15 +104,23 @@ fn a_folder_of_the_same_name_elsewhere_replaces_nothing() {
         assert_eq!(checked.status.code(), Some(1));
         assert_eq!(world.versions("scans"), 1);
 
-        // Same names and sizes: only the digests tell, when a worker has read them.
+        // Same names and sizes: what is small is read at once.
         let alike = directory(&world.path("c/scans"), &[("1.tif", "eno"), ("2.tif", "two")]);
         let checked = world.run(&["deposit", text(&alike), "--check"]);
         assert!(checked.stdout.contains("[derived_identity]"), "{}", checked.stdout);
+        let refused = world.run(&["deposit", text(&alike)]);
+        assert!(
+            refused.stderr.contains("would change or remove 1 file of it"),
+            "{}",
+            refused.stderr
+        );
+        // What has to be unpacked, and what is fetched, is read by a worker.
         let packed = archive(&alike, "tar.gz");
         std::fs::create_dir_all(world.path("d")).unwrap();
-        let packed_alike = world.path("d/scans.tar.gz");
-        std::fs::rename(&packed, &packed_alike).unwrap();
-        for path in [&alike, &packed_alike] {
+        let elsewhere = world.path("d/scans.tar.gz");
+        std::fs::rename(&packed, &elsewhere).unwrap();
+        let url = PathBuf::from(format!("{web}/d/scans.tar.gz"));
+        for path in [&elsewhere, &url] {
             let batch = world.deposit(path, &[]);
             world.work();
             let report = world.batch(batch);
@@ -184,7 +193,20 @@ fn a_row_without_an_identifier_replaces_nothing_from_another_address() {
     };
     let row = |place: &str| format!("{place}/scan.tif | | | | | scan.tif");
     assert_eq!(world.ingest(&manifest(&[&row("a")]), &[])["state"], "completed");
-    let report = world.ingest(&manifest(&[&row("b")]), &[]);
+    let other = manifest(&[&row("b")]);
+    let checked = world.run(&["deposit", text(&other), "--check"]);
+    assert!(
+        checked.stdout.contains("warning [derived_identity] list.checkm line 3"),
+        "{}",
+        checked.stdout
+    );
+    let checked = world.run(&["deposit", text(&other), "--check", "--mode", "new"]);
+    assert!(
+        checked.stdout.contains("error [object_exists] list.checkm line 3"),
+        "{}",
+        checked.stdout
+    );
+    let report = world.ingest(&other, &[]);
     let failure = only(&report, "failures");
     assert_eq!(failure["code"], "derived_identity");
     assert!(failure["message"].as_str().unwrap().contains("as local identifier"), "{failure:#}");

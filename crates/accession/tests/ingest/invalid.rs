@@ -278,9 +278,9 @@ fn two_hundred_wrong_packages_each_get_their_code_and_touch_nothing() {
     for portion in plain.chunks(50) {
         let mut args = vec!["deposit"];
         args.extend(portion.iter().map(|c| c.path.to_str().unwrap()));
-        let receipts = world.json(&args);
+        let receipts = world.json(&args)[0]["deposits"].as_array().unwrap().clone();
         for (receipt, case) in receipts.iter().zip(portion) {
-            batches.insert(receipt["batch"].as_i64().unwrap(), case);
+            batches.insert(receipt["id"].as_i64().unwrap(), case);
         }
     }
     for case in cases.iter().filter(|c| !c.options.is_empty()) {

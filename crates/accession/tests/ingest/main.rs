@@ -11,6 +11,7 @@ mod ezid;
 mod found;
 mod identity;
 mod invalid;
+mod json;
 mod matrix;
 mod moving;
 mod names;
@@ -18,6 +19,7 @@ mod outage;
 mod progress;
 mod recovery;
 mod status;
+mod superseding;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;

@@ -362,7 +362,8 @@ fn a_move_that_is_killed_is_run_again() {
                 };
                 assert!(empty, "{failpoint}: half of it is at {to}");
                 // Another place would be a second copy, if the first one had been complete.
-                let other = world.run(&["db", "migrate", "--to", "sqlite:///tmp/other/a.db"]);
+                let elsewhere = format!("sqlite://{}", world.path("other.db").display());
+                let other = world.run(&["db", "migrate", "--to", &elsewhere]);
                 assert!(!other.status.success());
             }
             let again = world.json(&["db", "migrate", "--to", &to]).remove(0);

@@ -10,10 +10,13 @@ const FILES: usize = 6;
 /// The one that does not arrive.
 const LOST: usize = 4;
 
-/// What arrived before the store went away is not sent again when it is back.
+/// What arrived before the store went away is not sent again when it is back; and a job that is alone
+/// waits for that without losing its only attempt.
 #[test]
 fn an_outage_costs_no_more_than_the_file_under_way() {
-    let world = World::half_remote();
+    let mut world = World::half_remote();
+    // One after the other, so that some have arrived when the store goes away.
+    world.env.push(("ACCESSION_STORES_S1_CONCURRENCY".to_string(), "1".to_string()));
     let control = world.s3.as_ref().unwrap().control.clone();
     // Marks are written for what took a while, as large files do.
     control.delay_millis.store(700, Ordering::SeqCst);
@@ -30,7 +33,7 @@ fn an_outage_costs_no_more_than_the_file_under_way() {
         .map(|n| (format!("letter-{n}.tif"), packages::noise(300 * 1024, n as u64)))
         .collect();
     world.deposit(&packages::directory(&world.path("box"), &letters), &[]);
-    world.done(&["queue", "set", "ingest", "--stage", "storing", "backoff_seconds=1"]);
+    world.done(&["queue", "set", "ingest", "--stage", "storing", "max_attempts=1"]);
     let mut worker = world.worker();
     world.until("an error that names the store", |jobs| {
         let names_it = |job: &Value| job["note"].as_str().is_some_and(|n| n.contains("store s1"));

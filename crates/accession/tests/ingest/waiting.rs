@@ -32,16 +32,19 @@ fn an_ingest_says_that_ingest_is_paused() {
 }
 
 #[test]
-fn an_ingest_says_that_its_collection_is_frozen() {
+fn an_ingest_says_that_its_collection_is_held() {
     let world = World::local(1);
-    let freeze = ["collection", "freeze", "default", "--as", "ann", "--reason", "audit"];
-    assert!(world.run(&freeze).status.success());
-    let said = ingest_that_waits(&world, &["collection", "thaw", "default"]);
+    let hold = ["collection", "hold", "default", "--as", "ann", "--reason", "audit"];
+    assert!(world.run(&hold).status.success());
+    let said = ingest_that_waits(&world, &["collection", "release", "default"]);
     assert!(
-        said.starts_with("batch 1 waits: collection `default` is frozen by ann since "),
+        said.starts_with("batch 1 waits: collection `default` is held by ann since "),
         "{said}"
     );
-    assert!(said.ends_with(": audit; `accession collection thaw default` lets it go on"), "{said}");
+    assert!(
+        said.ends_with(": audit; `accession collection release default` lets it go on"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -100,8 +100,9 @@ fn watched(world: &World) {
     }
     for result in places.results("slow.txt", [0, 0]) {
         let object = result["objects"][0]["identifier"].as_str().unwrap();
-        let files = world.json(&["objects", "files", object]);
-        assert_eq!(files[0]["size"].as_u64(), Some(text.len() as u64), "half of it was taken");
+        let files =
+            world.json(&["objects", "files", object])[0]["files"].as_array().unwrap().clone();
+        assert_eq!(files[0]["bytes"].as_u64(), Some(text.len() as u64), "half of it was taken");
         assert_eq!(world.versions(object), 1);
     }
     for result in places.results("album", [0, 0]) {
@@ -217,12 +218,15 @@ fn replaced_while_it_is_fetched(world: &World) {
     };
     let object = |key: &str| result(key)["objects"][0]["identifier"].as_str().unwrap().to_string();
     let contents = |object: &str| -> Vec<u64> {
-        let files = world.json(&["objects", "files", object]);
-        files.iter().map(|file| file["size"].as_u64().unwrap()).collect()
+        let files =
+            world.json(&["objects", "files", object])[0]["files"].as_array().unwrap().clone();
+        files.iter().map(|file| file["bytes"].as_u64().unwrap()).collect()
     };
     let boxed = object("maps/box");
     assert_eq!((contents(&boxed), world.versions(&boxed)), (vec![5, 5], 1));
-    let digest = |key: &str| world.json(&["objects", "files", &object(key)])[0]["sha512"].clone();
+    let digest = |key: &str| {
+        world.json(&["objects", "files", &object(key)])[0]["files"][0]["sha512"].clone()
+    };
     assert_ne!(digest("maps/same.txt"), digest("papers/same.txt"));
     over(world, workers);
 }

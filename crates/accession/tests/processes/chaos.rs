@@ -123,7 +123,7 @@ impl Chaos {
             return HashSet::new();
         }
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-        answer["jobs"].as_array().unwrap().iter().map(|j| j["job"].as_i64().unwrap()).collect()
+        answer["jobs"].as_array().unwrap().iter().map(|j| j["id"].as_i64().unwrap()).collect()
     }
 
     fn strike(&mut self) {
@@ -164,7 +164,7 @@ impl Chaos {
 
     fn check(&self, acknowledged: &HashSet<i64>) {
         let ended = log::check(&self.log);
-        let jobs = self.accession.json(&["queue", "list", "--limit", "10000"]);
+        let jobs = self.accession.json(&["queue", "list", "--limit", "10000"])["jobs"].clone();
         let known: HashSet<i64> =
             jobs.as_array().unwrap().iter().map(|j| j["id"].as_i64().unwrap()).collect();
         assert!(acknowledged.is_subset(&known), "an acknowledged job is gone");

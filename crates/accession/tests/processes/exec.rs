@@ -13,8 +13,15 @@ fn fresh() -> (tempfile::TempDir, Accession) {
     (dir, accession)
 }
 
+/// Works until nothing is left; jobs may fail, and then the status says so.
 fn work(accession: &Accession, program: &str) -> Value {
-    accession.json(&["queue", "work", "files", "--exec", program, "--until-empty", "--no-output"])
+    let args = ["queue", "work", "files", "--exec", program, "--until-empty", "--no-output"];
+    let output = accession.output(&[&args[..], &["--json"]].concat());
+    let counts: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)));
+    let expected = if counts["failed"] == 0 { 0 } else { 1 };
+    assert_eq!(output.status.code(), Some(expected), "{counts}");
+    counts
 }
 
 fn job(accession: &Accession, id: i64) -> Value {
@@ -34,7 +41,7 @@ fn how_a_program_ends_decides_what_becomes_of_its_job() {
     ]);
     accession.json(&["queue", "add", "files", "ok", "later", "down", "shot", "broken"]);
     let program = "case {subject} in ok) ;; later) exit 75;; down) echo s3-west; exit 69;; shot) kill -9 $$;; *) echo 'bad tape' >&2; exit 4;; esac";
-    work(&accession, program);
+    assert_eq!(work(&accession, program)["failed"], 4);
     let facts = |id| {
         let job = job(&accession, id);
         (
@@ -80,7 +87,7 @@ fn a_program_over_its_time_is_stopped_and_tried_again() {
     let (_dir, accession) = fresh();
     accession.json(&["queue", "create", "files", "max_attempts=1"]);
     accession.json(&["queue", "add", "files", "slow"]);
-    accession.json(&[
+    let (code, _) = accession.refused(&[
         "queue",
         "work",
         "files",
@@ -92,6 +99,7 @@ fn a_program_over_its_time_is_stopped_and_tried_again() {
         "1",
         "--until-empty",
     ]);
+    assert_eq!(code, 1, "a job failed");
     assert_eq!(job(&accession, 1)["error_code"], "timeout");
 }
 
@@ -110,6 +118,108 @@ fn the_program_gets_the_payload_the_subject_and_what_it_needs_to_know() {
         std::fs::read_to_string(out).unwrap(),
         "it's; a 'name'|it's; a 'name'|1|1|files|the payload"
     );
+}
+
+/// Subjects that a shell would run, or that a program would take for an option, are words.
+#[test]
+fn hostile_subjects_are_words_and_nothing_else() {
+    let (dir, accession) = fresh();
+    let (out, pwned) = (dir.path().join("out"), dir.path().join("pwned"));
+    accession.json(&["queue", "create", "files"]);
+    let touch = format!("touch {}", pwned.display());
+    let subjects = [
+        format!("$({touch})"),
+        format!("`{touch}`"),
+        format!("a\n{touch}"),
+        format!("'; {touch}; '"),
+        format!("\"; {touch}; \""),
+        format!("$(( x[$({touch})] ))"),
+        "-rf".to_string(),
+        "a b*?".to_string(),
+    ];
+    let mut child = accession
+        .command(&["queue", "add", "files", "--from", "-", "--format", "nul"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(subjects.join("\0").as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    let program =
+        format!("printf '%s\\0' -- {{subject}} \"$ACCESSION_SUBJECT\" >> {}", out.display());
+    assert_eq!(work(&accession, &program)["succeeded"], subjects.len());
+    let written = std::fs::read_to_string(&out).unwrap();
+    let words: Vec<&str> = written.split('\0').collect();
+    for subject in &subjects {
+        assert_eq!(words.iter().filter(|word| *word == subject).count(), 2, "{subject}");
+    }
+    assert!(!pwned.exists(), "a subject was run");
+}
+
+/// What one stage's program writes is what the next stage's program gets, and what `show` shows.
+#[test]
+fn a_job_has_a_state_from_stage_to_stage() {
+    let (dir, accession) = fresh();
+    let out = dir.path().join("out");
+    accession.json(&["queue", "create", "intake", "--stages", "measure,scale,store"]);
+    accession.json(&["queue", "add", "intake", "a"]);
+    let work = |stage: &str, program: &str| {
+        let args = ["queue", "work", stage, "--exec", program, "--once", "--json"];
+        accession.output(&args).status.code()
+    };
+    let program =
+        "test \"$ACCESSION_STATE\" = '{}' && echo '{\"width\": 80}' > \"$ACCESSION_STATE_OUT\"";
+    assert_eq!(work("intake/measure", program), Some(0));
+    // A program that fails leaves nothing, whatever it wrote.
+    accession.json(&["queue", "set", "intake", "--stage", "scale", "backoff_seconds=0"]);
+    let fails = "echo '{\"width\": 1}' > \"$ACCESSION_STATE_OUT\"; exit 75";
+    assert_eq!(work("intake/scale", fails), Some(0));
+    assert_eq!(work("intake/scale", "true"), Some(0));
+    let shows =
+        format!("printf '%s %s' \"$ACCESSION_STAGE\" \"$ACCESSION_STATE\" > {}", out.display());
+    assert_eq!(work("intake/store", &format!("{shows}; exit 4")), Some(1));
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "store {\"width\":80}");
+    let shown = accession.json(&["queue", "show", "1"]);
+    assert_eq!(shown["states"][0]["stage"], "measure");
+    assert_eq!(shown["states"][0]["state"]["width"], 80);
+    // Back at the first stage there is none; what is no object fails the job.
+    accession.json(&["queue", "requeue", "1", "--to", "intake/measure"]);
+    assert_eq!(work("intake/measure", "echo 3 > \"$ACCESSION_STATE_OUT\""), Some(1));
+    assert_eq!(job(&accession, 1)["error_code"], "bad_state");
+    assert_eq!(accession.json(&["queue", "show", "1"])["states"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_subject_within_quotes_is_refused_before_anything_runs() {
+    let (_dir, accession) = fresh();
+    accession.json(&["queue", "create", "files"]);
+    accession.json(&["queue", "add", "files", "$(true)"]);
+    for program in ["echo \"got {subject}\"", "echo 'got {subject}'", "cat <<E\n{subject}\nE"] {
+        let args = ["queue", "work", "files", "--exec", program, "--until-empty"];
+        let (code, said) = accession.refused(&args);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("unsafe_template") && said.contains("ACCESSION_SUBJECT"), "{said}");
+    }
+    assert_eq!(job(&accession, 1)["status"], "queued");
+}
+
+/// `--once` runs one job, and says by its status whether that went well; with none it ends at once.
+#[test]
+fn once_ends_at_once_when_there_is_nothing() {
+    let (_dir, accession) = fresh();
+    accession.json(&["queue", "create", "files", "max_attempts=1"]);
+    let once = |program| {
+        let args = ["queue", "work", "files", "--exec", program, "--once", "--json"];
+        let output = accession.output(&args);
+        let counts: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), counts["runs"].as_i64())
+    };
+    assert_eq!(once("true"), (Some(1), Some(0)), "the queue is empty");
+    accession.json(&["queue", "add", "files", "later", "--after", "1h"]);
+    assert_eq!(once("true"), (Some(1), Some(0)), "nothing is due");
+    accession.json(&["queue", "add", "files", "a", "b"]);
+    assert_eq!(once("true"), (Some(0), Some(1)));
+    assert_eq!(once("exit 4"), (Some(1), Some(1)), "the job failed");
 }
 
 #[test]
@@ -183,7 +293,7 @@ fn bad_input_is_refused_in_one_line_and_changes_nothing() {
     assert_eq!(said["error"]["code"], "usage");
     assert!(said["error"]["message"].as_str().unwrap().contains("numbers, such as 12"), "{said}");
     assert_eq!(
-        accession.json(&["queue", "list"]).as_array().unwrap().len(),
+        accession.json(&["queue", "list"])["jobs"].as_array().unwrap().len(),
         0,
         "nothing was added"
     );

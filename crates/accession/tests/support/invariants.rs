@@ -110,6 +110,12 @@ fn tables(world: &World) {
     );
     none(
         world,
+        "ingest_directories",
+        "select count(*) from ingest_directories f join jobs j on j.id = f.job
+         where j.status in (4, 5)",
+    );
+    none(
+        world,
         "ingest_events",
         "select count(*) from ingest_events f join jobs j on j.id = f.job where j.status in (4, 5)",
     );

@@ -8,5 +8,6 @@ pub mod disk;
 pub mod invariants;
 pub mod packages;
 pub mod s3;
+pub mod schema;
 pub mod web;
 pub mod world;

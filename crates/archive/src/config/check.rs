@@ -156,6 +156,33 @@ impl Config {
                 }
             }
         }
+        for (name, store) in &self.stores {
+            let s3_only = [
+                ("storage_class", store.storage_class.is_some()),
+                ("inventory_storage_class", store.inventory_storage_class.is_some()),
+                ("concurrency", store.concurrency.is_some()),
+                ("sse", store.sse.is_some()),
+                ("sse_kms_key_id", store.sse_kms_key_id.is_some()),
+            ];
+            let is_s3 = store.url.starts_with("s3://");
+            for (key, _) in s3_only.into_iter().filter(|(_, given)| *given && !is_s3) {
+                say(
+                    &format!("stores.{name}.{key}"),
+                    "is for stores of S3, and this one is a directory; remove it".to_string(),
+                );
+            }
+            let own = store.inventory_storage_class.as_deref().map(store::StorageClass::new);
+            if own.is_some_and(|class| class.is_cold()) {
+                say(
+                    &format!("stores.{name}.inventory_storage_class"),
+                    "is a class that cannot be read at once, and inventories have to be; choose STANDARD, STANDARD_IA or GLACIER_IR".to_string(),
+                );
+            }
+            let kinds = ["AES256", "aws:kms", "aws:kms:dsse"];
+            if store.sse.as_deref().is_some_and(|sse| !kinds.contains(&sse)) {
+                say(&format!("stores.{name}.sse"), format!("must be one of {}", kinds.join(", ")));
+            }
+        }
         let places = self.stores.iter().map(|(name, s)| (format!("stores.{name}.url"), &s.url));
         let places = places.chain(
             self.watch.iter().enumerate().map(|(at, w)| (format!("watch.{at}.path"), &w.path)),

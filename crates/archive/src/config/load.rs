@@ -75,7 +75,7 @@ impl Config {
     /// What there is when nothing is said, and whole paths.
     fn fill_in(&mut self, data_dir: &Path) {
         if self.stores.is_empty() {
-            let main = StoreSection { url: "stores/main".to_string(), storage_class: None };
+            let main = StoreSection { url: "stores/main".to_string(), ..StoreSection::default() };
             self.stores.insert(DEFAULT_STORE.to_string(), main);
         }
         let whole = |path: &mut PathBuf| *path = data_dir.join(&*path);

@@ -23,12 +23,16 @@ pub struct Config {
 }
 
 /// A place that keeps copies.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreSection {
     /// A directory or `s3://bucket/prefix?…`.
     pub url: String,
     pub storage_class: Option<String>,
+    pub inventory_storage_class: Option<String>,
+    pub concurrency: Option<usize>,
+    pub sse: Option<String>,
+    pub sse_kms_key_id: Option<String>,
 }
 
 /// Where jobs keep what they download and unpack.

@@ -23,7 +23,14 @@ const BYTES_MAX: i64 = 1 << 60;
 /// Every setting there is. `docs/configuration.md` has the same with more words.
 pub const SETTINGS: &[Setting] = &[
     text("stores.*.url", "a directory or s3://bucket/prefix?…"),
-    text("stores.*.storage_class", "the S3 storage class new objects get"),
+    text("stores.*.storage_class", "the S3 storage class in which content is kept"),
+    text(
+        "stores.*.inventory_storage_class",
+        "the class of inventories and records; none: STANDARD if the other is cold, else the same",
+    ),
+    number("stores.*.concurrency", 1, 256, "requests to an S3 store at once; none: 32"),
+    text("stores.*.sse", "how an S3 server encrypts: AES256, aws:kms or aws:kms:dsse"),
+    text("stores.*.sse_kms_key_id", "the key for that, where it is not the server's default"),
     text("work_space.name", "how jobs and workers call this work space"),
     text("work_space.path", "where jobs keep what they download and unpack"),
     number("work_space.admit_percent", 1, 95, "jobs are admitted up to this share of it"),

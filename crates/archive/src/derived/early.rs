@@ -1,6 +1,6 @@
 //! A look before a deposit is accepted: would it take files from an object that only its name leads
-//! to? Names and sizes are compared here, so what differs in content only shows later, in
-//! *resolving*, which compares digests.
+//! to? Names and sizes are compared here, and the content of what is read in a moment. What differs in
+//! other content only shows later, in *resolving*, which compares all digests.
 
 use super::{Meeting, is_same_place, place_of};
 use crate::codes::ObjectState;
@@ -19,9 +19,11 @@ use crate::site::Site;
 use crate::stage::validating::{blocking, package_at};
 use crate::validate;
 use bagit::Serialization;
-use bagit::source::Kind as MemberKind;
+use bagit::source::{Kind as MemberKind, Members};
 use db::{Db, Tx};
+use ocfl::Algorithm;
 use std::collections::HashMap;
+use std::io::Read;
 use std::sync::Arc;
 
 /// What `found`, which [`candidate`] has found, and a package would do to each other; `None` if the
@@ -44,15 +46,27 @@ pub async fn look(
     let profile = site.profile(&found.collection).await?;
     let bounds = Bounds::of(&site.settings, &profile);
     let named = name.clone();
-    let sizes = blocking(move || {
+    let listed = blocking(move || {
         // What is wrong with a package is found, and said, when it is validated.
         let package = package_at(Owner::Depositor, &path, kind, &named);
-        Ok(package.and_then(|package| sizes(&package, bounds)).ok().flatten())
+        Ok(package.and_then(|package| list(&package, bounds)).ok().flatten())
     });
-    let Some(sizes) = sizes.await? else { return Ok(None) };
-    let same = |file: &FileView| sizes.get(&file.path).map(|size| *size == Some(file.size));
+    let Some(listed) = listed.await? else { return Ok(None) };
+    let (mut to_read, mut left) = (Vec::new(), READ_BYTES_MAX);
+    let same = |file: &FileView| {
+        let (size, locator) = listed.files.get(&file.path)?;
+        if *size == Some(file.size) && file.size <= left {
+            left -= file.size;
+            to_read.push((locator.clone(), file.sha512.clone()));
+        }
+        Some(*size == Some(file.size))
+    };
     let replaces = replaces(options, &profile);
-    let leaving = count_leaving(&site.db, found, replaces, same).await?;
+    let mut leaving = count_leaving(&site.db, found, replaces, same).await?;
+    if leaving == 0 {
+        let members = listed.members;
+        leaving = blocking(move || Ok(count_different(&*members, &to_read))).await?;
+    }
     let meeting = Meeting::of(found, stem(&name), &place, leaving);
     Ok((!meeting.is_safe(options.mode)).then_some(meeting))
 }
@@ -90,7 +104,7 @@ pub async fn count_leaving(
     db: &Db,
     found: &Found,
     replaces: bool,
-    same: impl Fn(&FileView) -> Option<bool>,
+    mut same: impl FnMut(&FileView) -> Option<bool>,
 ) -> Result<i64> {
     let (mut after, mut leaving) = (String::new(), 0);
     loop {
@@ -103,9 +117,28 @@ pub async fn count_leaving(
     }
 }
 
-/// The sizes of the files that the object would have; `None` where only reading the package tells,
-/// and for a bag that says which object it is.
-fn sizes(package: &Package, bounds: Bounds) -> Result<Option<HashMap<String, Option<i64>>>> {
+/// So many bytes of a package are read before it is accepted.
+const READ_BYTES_MAX: i64 = 64 * 1024 * 1024;
+
+/// A package's files, by their path in the object: size and locator.
+struct Listed {
+    members: Arc<dyn Members>,
+    files: HashMap<String, (Option<i64>, Vec<u8>)>,
+}
+
+/// How many members have another digest than this. One that cannot be read is *validating*'s matter.
+fn count_different(members: &dyn Members, wanted: &[(Vec<u8>, String)]) -> i64 {
+    let different = |(locator, sha512): &&(Vec<u8>, String)| {
+        let mut content = Vec::new();
+        let read = members.open(locator).and_then(|mut member| member.read_to_end(&mut content));
+        read.is_ok() && !Algorithm::Sha512.hex(&content).eq_ignore_ascii_case(sha512)
+    };
+    i64::try_from(wanted.iter().filter(different).count()).unwrap_or(i64::MAX)
+}
+
+/// What the object would have; `None` where only reading the package tells, and for a bag that says
+/// which object it is.
+fn list(package: &Package, bounds: Bounds) -> Result<Option<Listed>> {
     let compressed = match package.form {
         Form::Tar => package.sniff()? != Some(Serialization::Tar),
         _ => false,
@@ -120,15 +153,16 @@ fn sizes(package: &Package, bounds: Bounds) -> Result<Option<HashMap<String, Opt
     if problems.has_errors() || validate::says_what_it_is(&survey, &*members)? {
         return Ok(None);
     }
-    let mut sizes = HashMap::new();
+    let mut files = HashMap::new();
     let listed = members.list(true, &mut |member| {
         if member.kind == MemberKind::File
             && let Some(path) = survey.path_of(&member)
         {
-            sizes.insert(path, member.size.and_then(|size| i64::try_from(size).ok()));
+            let size = member.size.and_then(|size| i64::try_from(size).ok());
+            files.insert(path, (size, member.locator));
         }
         Ok(())
     });
     listed.map_err(reading_failed)?;
-    Ok(Some(sizes))
+    Ok(Some(Listed { members, files }))
 }

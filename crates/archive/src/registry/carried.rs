@@ -23,7 +23,7 @@ use ocfl::{Algorithm, Draft, Hasher};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::PathBuf;
-use store::Body;
+use store::{Body, PutOptions};
 
 /// Where these files are in an object.
 pub const DIRECTORY: &str = "accession";
@@ -176,13 +176,15 @@ impl Carried {
             Content::File(path, size, digest) => {
                 let file = tokio::fs::File::open(path).await.map_err(|e| unwritable(path, e))?;
                 let body = Body::from_reader(file, Some(*size));
-                let put = draft.put(RECORD, body).await.map_err(failed)?;
+                let storage_class = place.root.classes().own.clone();
+                let options = PutOptions { storage_class, ..PutOptions::default() };
+                let put = draft.put_with(RECORD, body, &options).await.map_err(failed)?;
                 puts.push((put, digest.clone()));
             }
         }
         let digests: Vec<String> =
             small.iter().map(|(_, content)| Algorithm::Sha512.hex(content)).collect();
-        puts.extend(draft.put_batch(small).await.map_err(failed)?.into_iter().zip(digests));
+        puts.extend(draft.put_records(small).await.map_err(failed)?.into_iter().zip(digests));
         for (put, digest) in puts.into_iter().filter(|(put, _)| !put.deduplicated) {
             let failed = |e: store::Error| store_error(&place.name, e.into());
             let key = draft.key(&put);

@@ -10,6 +10,7 @@ pub mod rebuild;
 pub mod record;
 pub mod reports;
 pub mod resolve;
+pub mod superseding;
 pub mod view;
 pub mod waits;
 mod walk;

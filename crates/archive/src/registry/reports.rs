@@ -5,9 +5,10 @@ use crate::ingest::Summary;
 use crate::report::{
     BatchReport, ChangeLine, FailureLine, FormatCount, Head, ObjectLine, ReviewLine,
 };
-use db::{Micros, Statement, Tx, statement};
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use queue::rules::replacing::{self, Replacement};
 use queue::rules::{batch, report};
-use queue::{Catalog, Status};
+use queue::{Catalog, Content, Status};
 use std::collections::BTreeMap;
 
 /// A page of the objects of a batch that were preserved or cancelled, in the order of their jobs.
@@ -18,36 +19,91 @@ pub fn objects_after(
     limit: i64,
 ) -> Result<Vec<ObjectLine>> {
     const OBJECTS: Statement = statement!("sql/report_objects");
-    let rows: Vec<(i64, String, Status, Option<i64>, Option<i64>, Option<String>)> =
-        tx.query(&OBJECTS, &db::params![batch, after, limit])?;
+    let rows: Vec<ObjectRow> = tx.query(&OBJECTS, &db::params![batch, after, limit])?;
+    let Some(last) = rows.last().map(|row| row.job) else { return Ok(Vec::new()) };
+    let mut replaced: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    for one in replacing::replaced_by(tx, batch, after..=last, i64::MAX)? {
+        replaced.entry(one.by).or_default().push(one.replaces_sentence());
+    }
     Ok(rows
         .into_iter()
-        .map(|(job, subject, status, version, unchanged, summary)| {
-            let summary: Summary =
-                summary.and_then(|s| serde_json::from_str(&s).ok()).unwrap_or_default();
-            let unchanged = unchanged == Some(1);
-            let state = match status {
-                Status::Cancelled => "cancelled",
-                _ if unchanged => "unchanged",
-                _ => "new version",
-            };
-            ObjectLine {
-                job,
-                subject,
-                identifier: summary.identifier,
-                local_ids: summary.local_ids,
-                version: version.unwrap_or(0) - i64::from(unchanged),
-                state: state.to_string(),
-                files_new: summary.files_new,
-                files_changed: summary.files_changed,
-                files_unchanged: summary.files_unchanged,
-                files_removed: summary.files_absent,
-                bytes: summary.bytes,
-                stores: summary.stores,
-                warnings: summary.warnings,
-            }
+        .map(|row| {
+            let notes = replaced.remove(&row.job).unwrap_or_default();
+            row.line(batch, notes)
         })
         .collect())
+}
+
+/// A job of a batch that succeeded or was cancelled.
+struct ObjectRow {
+    job: i64,
+    subject: String,
+    status: Status,
+    version: Option<i64>,
+    unchanged: bool,
+    summary: Summary,
+    ended_by: Option<String>,
+    ended_why: Option<String>,
+    /// The job that took its place, its batch, and how their content compares.
+    by: Option<(i64, Option<i64>, Option<Content>)>,
+}
+
+impl FromRow for ObjectRow {
+    fn from_row(row: &Row<'_>) -> db::Result<ObjectRow> {
+        let summary: Option<String> = row.get(5)?;
+        let (batch, content): (Option<i64>, Option<i64>) = (row.get(9)?, row.get(10)?);
+        let content = content.and_then(Content::from_number);
+        Ok(ObjectRow {
+            job: row.get(0)?,
+            subject: row.get(1)?,
+            status: row.get(2)?,
+            version: row.get(3)?,
+            unchanged: row.get::<Option<i64>>(4)? == Some(1),
+            summary: summary.and_then(|s| serde_json::from_str(&s).ok()).unwrap_or_default(),
+            ended_by: row.get(6)?,
+            ended_why: row.get(7)?,
+            by: row.get::<Option<i64>>(8)?.map(|by| (by, batch, content)),
+        })
+    }
+}
+
+impl ObjectRow {
+    fn line(self, batch: i64, mut notes: Vec<String>) -> ObjectLine {
+        let ObjectRow { job, subject, status, unchanged, summary, .. } = self;
+        let state = match (status, self.by) {
+            (Status::Cancelled, Some((by, by_batch, content))) => {
+                let batch = Some(batch);
+                let replaced =
+                    Replacement { job, subject: subject.clone(), batch, by, by_batch, content };
+                notes.push(replaced.replaced_sentence());
+                "superseded"
+            }
+            (Status::Cancelled, None) => {
+                let (who, why) =
+                    (self.ended_by.unwrap_or_default(), self.ended_why.unwrap_or_default());
+                notes.push(format!("cancelled by {who}: {why}"));
+                "cancelled"
+            }
+            _ if unchanged => "unchanged",
+            _ => "new version",
+        };
+        ObjectLine {
+            job,
+            subject,
+            identifier: summary.identifier,
+            local_ids: summary.local_ids,
+            version: self.version.unwrap_or(0) - i64::from(unchanged),
+            state: state.to_string(),
+            files_new: summary.files_new,
+            files_changed: summary.files_changed,
+            files_unchanged: summary.files_unchanged,
+            files_removed: summary.files_absent,
+            bytes: summary.bytes,
+            stores: summary.stores,
+            warnings: summary.warnings,
+            notes,
+        }
+    }
 }
 
 /// A page of the failed jobs of a batch.
@@ -98,6 +154,7 @@ pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
     let batch = batch::load(tx, id)?;
     let catalog = Catalog::load(tx)?;
     let waits = super::waits::stopped(tx, &catalog, &batch)?;
+    let held = batch.is_held();
     let newest: Option<serde_json::Value> =
         report::newest(tx, id)?.and_then(|text| serde_json::from_str(&text).ok());
     let said = |key: &str| newest.as_ref().and_then(|n| n[key].as_i64()).unwrap_or(0);
@@ -126,11 +183,15 @@ pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
         succeeded: batch.succeeded,
         failed: batch.failed,
         cancelled: batch.cancelled,
+        superseded: match batch.cancelled {
+            0 => 0,
+            _ => replacing::count(tx, id)?.0,
+        },
         unchanged,
         bytes,
         error: batch.error,
         waits,
-        held: batch.held,
+        held,
         created_at: batch.created_at,
         finished_at: finished.unwrap_or(batch.updated_at),
         formats: formats(tx, id)?,

@@ -28,7 +28,7 @@ pub struct Filter {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct ObjectView {
-    #[serde(rename = "number")]
+    #[serde(rename = "id")]
     pub id: i64,
     pub identifier: String,
     pub collection: String,
@@ -207,6 +207,7 @@ pub fn versions(tx: &mut Tx<'_>, object: i64) -> Result<Vec<VersionView>> {
 #[derive(Debug, Clone, Serialize)]
 pub struct FileView {
     pub path: String,
+    #[serde(rename = "bytes")]
     pub size: i64,
     pub sha512: String,
     #[serde(skip_serializing_if = "Option::is_none")]

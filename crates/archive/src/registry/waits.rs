@@ -52,8 +52,10 @@ pub fn stopped(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Opti
     if let Some(name) = &batch.collection
         && let Some((who, at, reason)) = hold::find_group(tx, Group::Collection(name))?
     {
-        let (what, go_on) =
-            (format!("collection `{name}` is frozen"), format!("accession collection thaw {name}"));
+        let (what, go_on) = (
+            format!("collection `{name}` is held"),
+            format!("accession collection release {name}"),
+        );
         return Ok(Some(sentence(&what, &who, at, &reason, &go_on)));
     }
     paused(tx, catalog, batch)

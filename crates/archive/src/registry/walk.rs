@@ -24,7 +24,7 @@ impl Outage {
             Error::Queue(queue::Error::Db(db::Error::Duplicate(_) | db::Error::Constraint(_)))
             | Error::Permanent { .. }
             | Error::Invalid { .. } => self.answered(),
-            Error::Transient { .. } => {
+            Error::Transient { .. } | Error::Down { .. } => {
                 self.unanswered += 1;
                 if self.unanswered >= UNANSWERED_MAX {
                     return Err(error);

@@ -75,7 +75,7 @@ impl Render for Csv {
                 none(),
                 none(),
                 none(),
-                cell(&object.warnings.join("\n")),
+                cell(&[&object.notes[..], &object.warnings[..]].concat().join("\n")),
             ],
         };
         write!(out, "{}\r\n", cells.join(","))

@@ -41,7 +41,7 @@ fn columns(section: Section) -> &'static [(&'static str, bool)] {
             ("Removed", true),
             ("Size", true),
             ("Stores", false),
-            ("Warnings", false),
+            ("Notes and warnings", false),
         ],
     }
 }
@@ -126,7 +126,7 @@ impl Render for Html {
                 n(line.files_removed),
                 size(line.bytes),
                 line.stores.join(", "),
-                line.warnings.join("; "),
+                [&line.notes[..], &line.warnings[..]].concat().join("; "),
             ],
         };
         row(out, columns(section), &cells)

@@ -37,6 +37,7 @@ pub fn mail_text(report: &BatchReport) -> String {
     list(&mut mail, "WHAT CHANGED SINCE THE LAST REPORT", head.changed_total, head, changes);
     let failures = report.failures.iter().map(failure);
     list(&mut mail, "WHAT WENT WRONG", head.failures_total, head, failures);
+    superseded(&mut mail, report);
     warnings(&mut mail, report);
     formats(&mut mail, head);
     mail.push_str(&format!(
@@ -66,6 +67,22 @@ fn list(
     }
     if let Some(cut) = cut(listed, total, head) {
         mail.push_str(&format!("  {cut}\n"));
+    }
+}
+
+/// What was cancelled or superseded, and what was replaced: the first of them.
+fn superseded(mail: &mut String, report: &BatchReport) {
+    let noted: Vec<&ObjectLine> = report.objects.iter().filter(|o| !o.notes.is_empty()).collect();
+    if noted.is_empty() {
+        return;
+    }
+    mail.push_str("\nCANCELLED, SUPERSEDED AND REPLACED\n");
+    for object in noted.iter().take(LINES_MAX) {
+        let told = format!("{}: {}", one_line(&object.subject), one_line(&object.notes.join("; ")));
+        put(mail, &told);
+    }
+    if let Some(more) = noted.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
+        mail.push_str(&format!("  and {more} more\n"));
     }
 }
 

@@ -36,7 +36,10 @@ pub struct Head {
     pub submitted: i64,
     pub succeeded: i64,
     pub failed: i64,
+    /// By people, and superseded ones.
     pub cancelled: i64,
+    /// Of those cancelled, how many a later job took the place of.
+    pub superseded: i64,
     /// Of those that succeeded, how many had nothing new.
     pub unchanged: i64,
     pub bytes: i64,
@@ -88,7 +91,7 @@ pub struct ObjectLine {
     pub identifier: String,
     pub local_ids: Vec<String>,
     pub version: i64,
-    /// `new version`, `unchanged` or `cancelled`.
+    /// `new version`, `unchanged`, `cancelled` or `superseded`.
     pub state: String,
     pub files_new: i64,
     pub files_changed: i64,
@@ -98,6 +101,9 @@ pub struct ObjectLine {
     pub stores: Vec<String>,
     /// What was found that is no reason to refuse it.
     pub warnings: Vec<String>,
+    /// Who cancelled it and why, what superseded it, and what it superseded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A job that failed, and what to do about it.
@@ -362,8 +368,11 @@ fn verdict(head: &Head) -> String {
     if head.failed > 0 {
         parts.push(format!("{} failed", head.failed));
     }
-    if head.cancelled > 0 {
-        parts.push(format!("{} cancelled", head.cancelled));
+    if head.cancelled > head.superseded {
+        parts.push(format!("{} cancelled", head.cancelled - head.superseded));
+    }
+    if head.superseded > 0 {
+        parts.push(format!("{} superseded", head.superseded));
     }
     if parts.is_empty() {
         let nothing = if ended(head) { "nothing was preserved" } else { "nothing is done yet" };
@@ -401,7 +410,10 @@ fn facts(head: &Head) -> Vec<(&'static str, String)> {
     facts.push(("Submitted", count(head.submitted, "object")));
     facts.push(("Succeeded", format!("{} (unchanged: {})", head.succeeded, head.unchanged)));
     facts.push(("Failed", head.failed.to_string()));
-    facts.push(("Cancelled", head.cancelled.to_string()));
+    facts.push(("Cancelled", (head.cancelled - head.superseded).to_string()));
+    if head.superseded > 0 {
+        facts.push(("Superseded", format!("{}, by later deposits", head.superseded)));
+    }
     facts.push(("Size", format!("{} ({})", size(head.bytes), count(head.bytes, "byte"))));
     if head.version > 1 {
         facts.push(("Report", format!("version {}, an update of the one before", head.version)));

@@ -8,10 +8,11 @@ fn sample() -> BatchReport {
         submitter: "ada@example.org".into(),
         version: 2,
         state: "failed".into(),
-        submitted: 4,
+        submitted: 5,
         succeeded: 2,
         failed: 1,
-        cancelled: 1,
+        cancelled: 2,
+        superseded: 1,
         unchanged: 1,
         bytes: 1_572_864,
         created_at: 1_700_000_000_000_000,
@@ -22,7 +23,7 @@ fn sample() -> BatchReport {
             files: 3,
             bytes: 1_572_000,
         }],
-        objects_total: 3,
+        objects_total: 4,
         failures_total: 1,
         changed_total: 1,
         ..Head::default()
@@ -41,6 +42,7 @@ fn sample() -> BatchReport {
         bytes: 1_572_864,
         stores: vec!["main".into(), "s3-west".into()],
         warnings: vec!["[metadata] dc.xml <1>: it is not XML".into(), "[x] and\nmore".into()],
+        notes: vec!["replaces failed job 9 of batch 3: the content is different".into()],
     };
     let unchanged = ObjectLine {
         job: 102,
@@ -56,6 +58,14 @@ fn sample() -> BatchReport {
         job: 104,
         subject: "box-20".into(),
         state: "cancelled".into(),
+        notes: vec!["cancelled by ann: =not wanted".into()],
+        ..ObjectLine::default()
+    };
+    let superseded = ObjectLine {
+        job: 105,
+        subject: "box-21".into(),
+        state: "superseded".into(),
+        notes: vec!["superseded by job 120 of batch 13: the content is the same".into()],
         ..ObjectLine::default()
     };
     let failure = FailureLine {
@@ -78,7 +88,7 @@ fn sample() -> BatchReport {
         head,
         changed: vec![change],
         failures: vec![failure],
-        objects: vec![object, unchanged, cancelled],
+        objects: vec![object, unchanged, cancelled, superseded],
     }
 }
 
@@ -88,20 +98,31 @@ fn rendered(format: Format, report: &BatchReport) -> String {
     String::from_utf8(out).unwrap()
 }
 
+/// `ACCESSION_GOLDEN` names a directory that the renderings are written to, to be looked at and kept.
+fn golden(name: &str, text: &str) {
+    if let Some(directory) = std::env::var_os("ACCESSION_GOLDEN") {
+        std::fs::write(std::path::Path::new(&directory).join(name), text).unwrap();
+    }
+}
+
 #[test]
 fn text() {
-    assert_eq!(rendered(Format::Text, &sample()), include_str!("golden/report.txt"));
+    let text = rendered(Format::Text, &sample());
+    golden("report.txt", &text);
+    assert_eq!(text, include_str!("golden/report.txt"));
 }
 
 #[test]
 fn csv() {
     let csv = rendered(Format::Csv, &sample());
+    golden("report.csv", &csv.replace("\r\n", "\n"));
     assert_eq!(csv.replace("\r\n", "\n"), include_str!("golden/report.csv"));
 }
 
 #[test]
 fn html() {
     let html = rendered(Format::Html, &sample());
+    golden("report.html", &html);
     assert_eq!(html, include_str!("golden/report.html"));
     assert!(!html.contains("<1>") && !html.contains('\u{1b}') && !html.contains("<script"));
 }
@@ -109,10 +130,11 @@ fn html() {
 #[test]
 fn mail() {
     let report = sample();
+    golden("mail.txt", &mail_text(&report));
     assert_eq!(mail_text(&report), include_str!("golden/mail.txt"));
     assert_eq!(
         mail_subject(&report.head),
-        "FAILED: Batch 12 failed: 1 object preserved, 1 unchanged, 1 failed, 1 cancelled (maps) (update)"
+        "FAILED: Batch 12 failed: 1 object preserved, 1 unchanged, 1 failed, 1 cancelled, 1 superseded (maps) (update)"
     );
 }
 
@@ -158,7 +180,7 @@ fn lists_have_their_order_and_say_that_they_are_cut() {
     writer.object(&report.objects[0]).unwrap();
     assert!(writer.failure(&report.failures[0]).is_err());
     report.head.objects_total = 5_000_000;
-    let command = "3 of 5000000 are listed. All of them: accession batches report 12 --format csv";
+    let command = "4 of 5000000 are listed. All of them: accession batches report 12 --format csv";
     assert!(rendered(Format::Text, &report).contains(command));
     assert!(rendered(Format::Html, &report).contains(command));
 }

@@ -88,8 +88,10 @@ pub(super) fn failure(line: &FailureLine) -> String {
 
 fn object(line: &ObjectLine) -> String {
     let subject = one_line(&line.subject);
-    if line.state == "cancelled" {
-        return format!("{subject}: cancelled (job {})", line.job);
+    if matches!(line.state.as_str(), "cancelled" | "superseded") {
+        let mut told = format!("{subject}: {} (job {})", line.state, line.job);
+        line.notes.iter().for_each(|note| told.push_str(&format!("\n    {}", one_line(note))));
+        return told;
     }
     let mut told = format!("{subject}: {}, {}", one_line(&line.identifier), one_line(&line.state));
     told.push_str(&format!(" v{}, {}", line.version, size(line.bytes)));
@@ -109,6 +111,9 @@ fn object(line: &ObjectLine) -> String {
     }
     if !line.stores.is_empty() {
         told.push_str(&format!(", in {}", one_line(&line.stores.join(", "))));
+    }
+    for note in &line.notes {
+        told.push_str(&format!("\n    {}", one_line(note)));
     }
     for warning in &line.warnings {
         told.push_str(&format!("\n    warning: {}", one_line(warning)));

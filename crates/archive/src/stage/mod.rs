@@ -15,6 +15,7 @@ pub mod resolving;
 pub mod room;
 pub mod staging;
 pub mod storing;
+mod under_way;
 pub mod validating;
 pub mod verifying;
 

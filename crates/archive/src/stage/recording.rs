@@ -9,13 +9,16 @@ use crate::error::{Error, Result};
 use crate::ingest;
 use crate::item::Update;
 use crate::registry::record::{self, NewVersion};
+use crate::registry::superseding;
 use crate::stores::store_error;
 use futures_util::future::try_join_all;
 use ocfl::{Algorithm, Unsealed};
 use queue::Outcome;
 
 pub async fn run(run: Run<'_>) -> Result<Outcome> {
+    let job = run.id();
     if run.ingest.unchanged {
+        run.context.record(move |tx| superseding::compare(tx, job).map_err(into_queue));
         return Ok(Outcome::success());
     }
     let known = run.ingest.clone();
@@ -47,7 +50,10 @@ pub async fn run(run: Run<'_>) -> Result<Outcome> {
         fixity_micros: i64::from(run.profile.fixity_days) * 86_400 * 1_000_000,
         ingest: run.ingest.clone(),
     };
-    run.context.record(move |tx| record::record(tx, &new).map_err(into_queue));
+    run.context.record(move |tx| {
+        record::record(tx, &new).map_err(into_queue)?;
+        superseding::compare(tx, job).map_err(into_queue)
+    });
     failpoint("recording.end");
     Ok(Outcome::success())
 }

@@ -6,7 +6,9 @@ use super::earlier;
 use super::mark::Mark;
 use super::meter::bytes;
 use super::resolving::update_of;
+use super::under_way::UnderWay;
 use super::validating::blocking;
+use super::verifying::{sha256, sha256_of_package};
 use super::{Run, StopFlag, failpoint};
 use crate::error::{Error, Result};
 use crate::ingest::{self, JobFile};
@@ -16,14 +18,12 @@ use crate::stores::{Place, store_error};
 use bagit::beneath::Refused;
 use bagit::source::Members;
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
 use futures_util::future::try_join_all;
-use futures_util::stream;
 use ocfl::{About, Draft, DraftOptions, Leftovers, Start, User};
 use queue::Outcome;
 use std::io::Read;
 use std::sync::Arc;
-use store::{Body, PutOptions};
+use store::{Body, PutOptions, Sha256Digest, StorageClass};
 use tokio::sync::mpsc;
 
 /// Files that are looked at together.
@@ -32,8 +32,7 @@ const PAGE: i64 = 2000;
 const SMALL_BYTES: i64 = 256 * 1024;
 /// How much of them is in memory at a time, for each store.
 const BATCH_BYTES: u64 = 16 * 1024 * 1024;
-/// Large files that are put into a directory at once: one is written while the next is read. S3
-/// sends several parts of one as it is.
+/// Large files that are put into a directory at once: one is written while the next is read.
 const LARGE_AT_ONCE: usize = 2;
 /// Chunks of a file that are read before they are written.
 const CHUNKS_BETWEEN: usize = 4;
@@ -142,6 +141,7 @@ async fn store(
     alone: bool,
 ) -> Result<()> {
     let leftovers = if done.is_some() { Leftovers::Adopt } else { Leftovers::Discard };
+    place.check_verifiable()?;
     let draft = begin(run, place, leftovers).await?;
     let (mut began, done) = (done.is_some(), done.unwrap_or(0));
     let (mut after, job) = (0, run.id());
@@ -224,13 +224,18 @@ pub(super) async fn put(
         stop_if_told(run)?;
     }
     let local = place.root.store().capabilities().rename;
-    let at_once = if local { LARGE_AT_ONCE } else { 1 };
-    let mut puts = stream::iter(large)
-        .map(|file| async move {
-            put_stream(run, place, members, draft, &file).await.map(|()| file.number)
-        })
-        .buffered(at_once);
-    while let Some(done) = puts.next().await {
+    let at_once = if local { LARGE_AT_ONCE } else { place.root.store().at_once() };
+    let mut large = large.into_iter().peekable();
+    let mut puts = UnderWay::new(at_once);
+    loop {
+        while let Some(file) = large.next_if(|file| puts.has_room(file)) {
+            let number = file.number;
+            let weighed = file.clone();
+            puts.push(&weighed, async move {
+                put_stream(run, place, members, draft, &file).await.map(|()| number)
+            });
+        }
+        let Some(done) = puts.next().await else { break };
         let number = done?;
         failpoint("storing.file");
         if let Some(mark) = &mut mark {
@@ -279,9 +284,20 @@ async fn put_stream(
     draft: &Draft,
     file: &JobFile,
 ) -> Result<()> {
+    // Kept with the object, and compared with what is sent before it is completed.
+    let sha256 = match sha256(file) {
+        None if place.class.as_ref().is_some_and(StorageClass::is_cold) => {
+            Some(sha256_of_package(members, file).await?)
+        }
+        known => known,
+    };
     let Content { body, reading, stop } = content(run, members, file);
-    let options =
-        PutOptions { storage_class: place.class.clone(), resume: true, ..PutOptions::default() };
+    let options = PutOptions {
+        storage_class: place.class.clone(),
+        resume: true,
+        sha256: sha256.as_deref().and_then(Sha256Digest::from_hex),
+        ..PutOptions::default()
+    };
     let put = draft.put_believing(&file.path, body, digest(file)?, &options).await;
     let _ = reading.await;
     if stop.is_raised() {

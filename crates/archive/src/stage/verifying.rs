@@ -8,6 +8,7 @@ use super::mark::Mark;
 use super::meter::{Meter, bytes};
 use super::resolving::update_of;
 use super::storing::{begin, begin_meter, digest, package, put, unreadable};
+use super::under_way::UnderWay;
 use super::validating::blocking;
 use super::{Run, failpoint};
 use crate::error::{Error, Result};
@@ -26,13 +27,14 @@ use queue::Outcome;
 use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
+use store::StorageClass;
 use tokio::task::JoinSet;
 
 const PAGE: i64 = 2000;
 /// Files up to this size are read back together, so many at a time.
 const SMALL_BYTES: u64 = 256 * 1024;
 const PORTION: usize = 32;
-/// Files of one store that are read back at the same time.
+/// Portions of one store that are read back at the same time.
 const AT_ONCE: usize = 4;
 
 pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
@@ -44,6 +46,7 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     begin_meter(&run, "verifying", names.len()).await?;
     let verified = try_join_all(names.iter().map(|name| async {
         let place = run.site.stores.get(name).await?;
+        place.check_verifiable()?;
         let draft = begin(&run, &place, Leftovers::Adopt).await?;
         let mut looked = verify(&run, &place, &members, &draft).await?;
         if update_of(&run) == Update::Add && draft.base().is_some() {
@@ -144,21 +147,23 @@ async fn verify(
                 }
                 continue;
             }
-            match draft.take_up(&file.path, sha512, size).await.map_err(failed)? {
-                Some(_) if file.number <= done || one_by_one.covers(file.number) => {
-                    run.meter.add(size);
-                }
-                Some(put) => taken.push((file, draft.key(&put))),
-                None => missing.push(file),
+            let put = draft.presume(&file.path, sha512, size).await.map_err(failed)?;
+            if file.number > done && !one_by_one.covers(file.number) {
+                taken.push((file, draft.key(&put)));
+            } else {
+                run.meter.add(size);
             }
         }
         missing.extend(compare_small(run, place, members, small).await?);
+        missing.extend(compare(run, place, members, taken, &mut one_by_one).await?);
         // What a store has lost since it was stored is put again, and looked at by the next run.
         if !missing.is_empty() {
             let lost = missing.len();
             run.context.checkpoint(place.name.clone(), "0").await?;
             one_by_one.forget(run).await?;
-            put(run, place, members, draft, missing, None).await?;
+            // Another draft: this one takes it that they are there.
+            let again = begin(run, place, Leftovers::Adopt).await?;
+            put(run, place, members, &again, missing, None).await?;
             return Err(Error::transient(
                 "store_lost_files",
                 format!(
@@ -167,7 +172,6 @@ async fn verify(
                 ),
             ));
         }
-        compare(run, place, members, taken, &mut one_by_one).await?;
         let listed = compare_earlier(run, place, draft, &repairs, referred).await?;
         earlier.read -= listed;
         earlier.listed += listed;
@@ -263,68 +267,161 @@ async fn look_at_portion(
 }
 
 /// Looks at files one by one, in their order; several at a time, each on a thread of its own as long
-/// as there are some: hashing is most of it.
+/// as there are some: hashing is most of it. Returns those that are not there.
 async fn compare(
     run: &Run<'_>,
     place: &Place,
     members: &Arc<dyn Members>,
     files: Vec<(JobFile, String)>,
     mark: &mut Mark,
-) -> Result<()> {
-    let mut looks = stream::iter(files)
-        .map(|(file, key)| async move {
-            let number = file.number;
-            // A set, because what is left of it ends with this run.
-            let mut task = JoinSet::new();
-            task.spawn(look(place.clone(), members.clone(), file, key, run.meter.clone()));
-            let looked = task.join_next().await.transpose();
-            let looked = looked.map_err(|e| Error::transient("look_ended", e.to_string()))?;
-            looked.unwrap_or(Ok(())).map(|()| number)
-        })
-        .buffered(AT_ONCE);
-    while let Some(done) = looks.next().await {
-        mark.pass(run, done?).await?;
+) -> Result<Vec<JobFile>> {
+    let mut looks = UnderWay::new(place.root.store().at_once());
+    let mut files = files.into_iter().peekable();
+    let mut missing = Vec::new();
+    loop {
+        while let Some((file, key)) = files.next_if(|(file, _)| looks.has_room(file)) {
+            let weighed = file.clone();
+            looks.push(&weighed, async move {
+                let number = file.number;
+                // A set, because what is left of it ends with this run.
+                let mut task = JoinSet::new();
+                task.spawn(look(place.clone(), members.clone(), file, key, run.meter.clone()));
+                let looked = task.join_next().await.transpose();
+                let looked = looked.map_err(|e| Error::transient("look_ended", e.to_string()))?;
+                Ok::<_, Error>((number, looked.unwrap_or(Ok(None))?))
+            });
+        }
+        let Some(looked) = looks.next().await else { return Ok(missing) };
+        let (number, lost) = looked?;
+        missing.extend(lost);
+        if missing.is_empty() {
+            mark.pass(run, number).await?;
+        }
     }
-    Ok(())
 }
 
+/// Looks at one file; gives it back if it is not there.
 async fn look(
     place: Place,
     members: Arc<dyn Members>,
     file: JobFile,
     key: String,
     meter: Meter,
-) -> Result<()> {
-    if same(&place, &file, &key, &meter).await? {
-        return Ok(());
+) -> Result<Option<JobFile>> {
+    match same(&place, &members, &file, &key, &meter).await? {
+        Compared::Same => Ok(None),
+        Compared::Missing => Ok(Some(file)),
+        Compared::Other => blocking(move || Err(differs(&place, &members, &file))).await,
     }
-    blocking(move || Err(differs(&place, &members, &file))).await
 }
 
-async fn same(place: &Place, file: &JobFile, key: &str, meter: &Meter) -> Result<bool> {
+/// What a store has of a file.
+enum Compared {
+    Same,
+    Other,
+    Missing,
+}
+
+impl Compared {
+    fn of(same: bool) -> Compared {
+        if same { Compared::Same } else { Compared::Other }
+    }
+}
+
+/// Compares a file with what the store has: by the SHA-256 that the store vouches for, or by reading
+/// it back where it does not.
+async fn same(
+    place: &Place,
+    members: &Arc<dyn Members>,
+    file: &JobFile,
+    key: &str,
+    meter: &Meter,
+) -> Result<Compared> {
     let store = place.root.store();
     let failed = |e: store::Error| store_error(&place.name, e.into());
-    if store.capabilities().digests
-        && let Some(sha256) = sha256(file)
-        && let Some(kept) = store.head(key).await.map_err(failed)?.digest
-        && let Some(whole) = kept.whole()
-    {
-        meter.add(bytes(file.size));
-        return Ok(whole.to_string() == sha256);
+    let is_cold = place.class.as_ref().is_some_and(StorageClass::is_cold);
+    if store.capabilities().digests || is_cold {
+        let meta = match store.head(key).await {
+            Err(error) if error.is_not_found() => return Ok(Compared::Missing),
+            meta => meta.map_err(failed)?,
+        };
+        let known = match sha256(file) {
+            None if is_cold => Some(sha256_of_package(members, file).await?),
+            known => known,
+        };
+        if let (Some(vouched), Some(known)) = (meta.vouched_sha256(), known) {
+            let size = file.size.and_then(|size| u64::try_from(size).ok());
+            meter.add(bytes(file.size));
+            return Ok(Compared::of(vouched.to_string() == known && size == Some(meta.size)));
+        }
+        if !meta.availability.is_readable() {
+            return Err(Error::permanent(
+                "cold_store_unverifiable",
+                format!(
+                    "store {} keeps {} where it cannot be read back at once, and keeps no SHA-256 of it; make it a later store of the collection, or choose a class that can be read",
+                    place.name, file.path
+                ),
+            )
+            .about(&file.path));
+        }
     }
-    let mut body = store.get(key, None).await.map_err(failed)?.body;
+    let mut body = match store.get(key, None).await {
+        Err(error) if error.is_not_found() => return Ok(Compared::Missing),
+        object => object.map_err(failed)?.body,
+    };
     let mut hasher = Hasher::new(Algorithm::Sha512);
     while let Some(chunk) = body.next().await {
         let chunk = chunk.map_err(failed)?;
         hasher.update(&chunk);
         meter.add(chunk.len() as u64);
     }
-    Ok(file.sha512.as_deref() == Some(hasher.finish().as_str()))
+    Ok(Compared::of(file.sha512.as_deref() == Some(hasher.finish().as_str())))
 }
 
-fn sha256(file: &JobFile) -> Option<String> {
+pub(super) fn sha256(file: &JobFile) -> Option<String> {
     let digests: serde_json::Value = serde_json::from_str(file.digests.as_deref()?).ok()?;
     digests.get("sha256")?.as_str().map(str::to_string)
+}
+
+/// The SHA-256 of a deposited file that was validated without one, read again from its package; it
+/// must still be the file that was validated.
+pub(super) async fn sha256_of_package(
+    members: &Arc<dyn Members>,
+    file: &JobFile,
+) -> Result<String> {
+    let (members, file) = (members.clone(), file.clone());
+    blocking(move || {
+        let mut hashers = [Hasher::new(Algorithm::Sha256), Hasher::new(Algorithm::Sha512)];
+        let read = members.open(&file.locator).and_then(|mut reader| {
+            let mut buffer = vec![0; 256 * 1024];
+            loop {
+                let count = match reader.read(&mut buffer) {
+                    Ok(0) => return Ok(()),
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                    count => count?,
+                };
+                hashers.iter_mut().for_each(|hasher| hasher.update(&buffer[..count]));
+            }
+        });
+        read.map_err(|error| unreadable(&file.path, &error))?;
+        let [sha256, sha512] = hashers.map(Hasher::finish);
+        if file.sha512.as_deref() != Some(sha512.as_str()) {
+            return Err(package_changed(&file));
+        }
+        Ok(sha256)
+    })
+    .await
+}
+
+fn package_changed(file: &JobFile) -> Error {
+    Error::permanent(
+        "package_changed",
+        format!(
+            "{} is not what it was when it was validated; deposit the package again when it is complete",
+            file.path
+        ),
+    )
+    .about(&file.path)
 }
 
 /// Why a store does not have the bytes that were validated: the package is read again to tell.
@@ -341,14 +438,7 @@ pub(super) fn differs(place: &Place, members: &Arc<dyn Members>, file: &JobFile)
         )
         .at(place.target())
         .about(&file.path),
-        Ok(()) => Error::permanent(
-            "package_changed",
-            format!(
-                "{} is not what it was when it was validated; deposit the package again when it is complete",
-                file.path
-            ),
-        )
-        .about(&file.path),
+        Ok(()) => package_changed(file),
     }
 }
 

@@ -11,7 +11,7 @@ use futures_util::{TryStreamExt, stream};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use store::{Body, PutOptions, SmallFile, Store, join, list_all};
+use store::{Body, PutOptions, Store, join, list_all};
 use tokio::sync::mpsc;
 
 impl Draft {
@@ -49,12 +49,12 @@ impl Draft {
             true => {
                 let (content, digest) = in_memory(inventory).await?;
                 let inventories = places.iter().map(|place| join(place, INVENTORY));
-                files.extend(inventories.map(|key| SmallFile { key, content: content.clone() }));
+                files.extend(inventories.map(|key| self.root.own_file(key, content.clone())));
                 digest
             }
             false => {
                 let key = join(&self.waiting.version, INVENTORY);
-                let digest = put_inventory(store, &key, inventory).await?;
+                let digest = put_inventory(store, &key, inventory, &self.root.own()).await?;
                 for place in &places[1..] {
                     store.copy(&key, &join(place, INVENTORY)).await?;
                 }
@@ -63,16 +63,16 @@ impl Draft {
         };
         let content = Bytes::from(sidecar::write(&digest));
         let sidecars = places.iter().map(|place| join(place, &sidecar::name(algorithm)));
-        files.extend(sidecars.map(|key| SmallFile { key, content: content.clone() }));
+        files.extend(sidecars.map(|key| self.root.own_file(key, content.clone())));
         if self.waiting.aside && self.base.is_none() {
             let name = spec.object_declaration();
-            let content = format!("{}\n", name.strip_prefix("0=").unwrap_or_default()).into();
-            files.push(SmallFile { key: join(&self.waiting.object, &name), content });
+            let content = format!("{}\n", name.strip_prefix("0=").unwrap_or_default());
+            files.push(self.root.own_file(join(&self.waiting.object, &name), content));
         }
         let note = self.note(id, Some(digest.clone()));
         if self.waiting.aside {
             // One flush for all: before sealing it is checked that the others are there.
-            files.push(note.file());
+            files.push(note.file(&self.root));
             store.put_batch(files).await?;
         } else {
             store.put_batch(files).await?;
@@ -84,6 +84,7 @@ impl Draft {
     /// Removes content that nothing names: of an earlier attempt that this one did not take over,
     /// or of a put that did not end well.
     async fn remove_strays(&self, content_directory: &str) -> Result<()> {
+        self.root.abort_uploads(&self.waiting.version).await?;
         let prefix = join(&self.waiting.version, content_directory);
         let cut = self.waiting.object.len() + 1;
         let mut entries = list_all(self.root.store.clone(), &prefix, true);
@@ -118,7 +119,12 @@ async fn in_memory(inventory: Inventory) -> Result<(Bytes, String)> {
 }
 
 /// Writes an inventory as a stream; returns its digest.
-async fn put_inventory(store: &Arc<dyn Store>, key: &str, inventory: Inventory) -> Result<String> {
+async fn put_inventory(
+    store: &Arc<dyn Store>,
+    key: &str,
+    inventory: Inventory,
+    options: &PutOptions,
+) -> Result<String> {
     const CHUNKS_WAITING: usize = 4;
     let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
     let algorithm = inventory.algorithm;
@@ -132,7 +138,7 @@ async fn put_inventory(store: &Arc<dyn Store>, key: &str, inventory: Inventory) 
     });
     // A panic of the writer would end the stream early; the writer's result tells, and the
     // caller notes the inventory only after that.
-    let put = store.put(key, Body::from_stream(chunks, None), &PutOptions::default()).await;
+    let put = store.put(key, Body::from_stream(chunks, None), options).await;
     let failed = |source: io::Error| Error::Io { place: key.to_owned(), source };
     let written = writing.await.map_err(|error| failed(error.into()))?;
     put?;

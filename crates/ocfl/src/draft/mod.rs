@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
-use store::{Body, PutOptions, SmallFile, join};
+use store::{Body, PutOptions, SmallFile, StorageClass, join};
 
 /// What to do about a version of the object that was begun before and never sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -269,7 +269,9 @@ impl Draft {
         let content_path = self.contents().reserve(path);
         let key = join(&self.waiting.object, &content_path);
         self.on_the_way.fetch_add(1, Ordering::SeqCst);
-        let put = self.root.store.put(&key, body, options).await;
+        let class = options.storage_class.clone().or_else(|| self.root.classes.content.clone());
+        let options = PutOptions { storage_class: class, ..options.clone() };
+        let put = self.root.store.put(&key, body, &options).await;
         let meta = match put {
             Ok(meta) => meta,
             Err(error) => {
@@ -331,6 +333,25 @@ impl Draft {
         &self,
         files: Vec<(String, Bytes, String)>,
     ) -> Result<Vec<Put>> {
+        self.put_batch_as(files, self.root.classes.content.clone()).await
+    }
+
+    /// As [`Draft::put_batch`] for files that must be readable whatever becomes of the content,
+    /// such as a record of the version: they are kept as inventories are.
+    pub async fn put_records(&self, files: Vec<(String, Bytes)>) -> Result<Vec<Put>> {
+        let hashed = |(path, content): (String, Bytes)| {
+            let digest = self.algorithm.hex(&content);
+            (path, content, digest)
+        };
+        let files = files.into_iter().map(hashed).collect();
+        self.put_batch_as(files, self.root.classes.own.clone()).await
+    }
+
+    async fn put_batch_as(
+        &self,
+        files: Vec<(String, Bytes, String)>,
+        storage_class: Option<StorageClass>,
+    ) -> Result<Vec<Put>> {
         for (path, _, digest) in &files {
             self.check_path(path)?;
             self.check_digest(path, digest)?;
@@ -346,7 +367,7 @@ impl Draft {
             } else {
                 let content_path = contents.reserve(&path);
                 let key = join(&self.waiting.object, &content_path);
-                batch.push(SmallFile { key, content });
+                batch.push(SmallFile { key, content, storage_class: storage_class.clone() });
                 Some(content_path)
             };
             planned.push((path, digest, size, place));
@@ -382,7 +403,7 @@ impl Draft {
             return Ok(self.root.store.put_batch_lazily(files).await?);
         }
         let id = self.contents().id().to_owned();
-        files.insert(0, self.note(&id, None).file());
+        files.insert(0, self.note(&id, None).file(&self.root));
         self.root.store.put_batch_lazily(files).await?;
         *noted = true;
         Ok(())

@@ -7,10 +7,13 @@ use crate::fetch::{self, Small};
 use crate::layout::Layout;
 use crate::root::{LAYOUT, UNSEALED};
 use crate::version::Spec;
-use futures_util::TryStreamExt;
+use crate::walk::Directories;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::FuturesOrdered;
+use futures_util::{StreamExt, TryStreamExt};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
-use store::{Kind, Store, join, list_all};
+use store::{Entry, Kind, Store, join, list_all};
 
 /// What the validation of a storage root found.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +42,15 @@ pub async fn validate_root(store: Arc<dyn Store>, validation: &Validation) -> Re
     }
     Ok(root.report)
 }
+
+/// Objects that are validated at the same time. Most of their files are read in parallel as it is.
+const OBJECTS_AT_ONCE: usize = 4;
+
+/// What the validation of an object found, and its identifier and specification.
+type Validated = (Findings, Option<(String, Spec)>);
+
+/// Objects on their way, in order.
+type Validating = FuturesOrdered<BoxFuture<'static, (String, Result<Validated>)>>;
 
 struct RootValidation {
     store: Arc<dyn Store>,
@@ -142,12 +154,18 @@ impl RootValidation {
 
     /// Goes down from directory to directory until objects are found.
     async fn hierarchy(&mut self) -> Result<()> {
-        let mut waiting = vec![String::new()];
-        while let Some(directory) = waiting.pop() {
-            let (files, directories) = self.names(&directory).await?;
+        let mut below = Directories::new(self.store.clone(), "");
+        let mut objects = Validating::new();
+        while let Some((directory, listed)) = below.next().await {
+            let (files, directories) = self.names(listed?);
             let is_root = directory.is_empty();
             if !is_root && files.iter().any(|name| name.starts_with("0=ocfl_object_")) {
-                self.object(&directory).await?;
+                objects.push_back(self.begin(directory));
+                if objects.len() >= OBJECTS_AT_ONCE
+                    && let Some((path, validated)) = objects.next().await
+                {
+                    self.object(&path, validated?);
+                }
                 continue;
             }
             if !is_root && files.is_empty() && directories.is_empty() {
@@ -161,16 +179,18 @@ impl RootValidation {
                     self.found(Code::E072, &place, "a file that is not part of an object");
                 }
             }
-            let below = directories.into_iter().filter(|name| !(is_root && name == "extensions"));
-            waiting.extend(below.map(|name| join(&directory, &name)));
+            let inner = directories.into_iter().filter(|name| !(is_root && name == "extensions"));
+            below.descend(inner.map(|name| join(&directory, &name)).collect());
+        }
+        while let Some((path, validated)) = objects.next().await {
+            self.object(&path, validated?);
         }
         Ok(())
     }
 
-    async fn names(&mut self, directory: &str) -> Result<(Vec<String>, Vec<String>)> {
+    fn names(&mut self, entries: Vec<Entry>) -> (Vec<String>, Vec<String>) {
         let (mut files, mut directories) = (Vec::new(), Vec::new());
-        let mut entries = list_all(self.store.clone(), directory, false);
-        while let Some(entry) = entries.try_next().await? {
+        for entry in entries {
             let name = entry.key.rsplit('/').next().unwrap_or_default().to_owned();
             match entry.kind {
                 Kind::File => files.push(name),
@@ -178,19 +198,26 @@ impl RootValidation {
                 Kind::Other => self.found(Code::E090, &entry.key, "a link or special file"),
             }
         }
-        Ok((files, directories))
+        (files, directories)
     }
 
-    async fn object(&mut self, path: &str) -> Result<()> {
+    fn begin(&self, path: String) -> BoxFuture<'static, (String, Result<Validated>)> {
+        let (store, validation) = (self.store.clone(), self.validation.clone());
+        async move {
+            let validated = object::validate(store, &path, &validation).await;
+            (path, validated)
+        }
+        .boxed()
+    }
+
+    fn object(&mut self, path: &str, (findings, known): Validated) {
         self.report.objects += 1;
         self.depths.insert(path.matches('/').count());
-        let (findings, known) =
-            object::validate(self.store.clone(), path, &self.validation).await?;
         if !findings.is_valid() {
             self.report.objects_invalid += 1;
         }
         self.report.findings.merge(findings, path);
-        let Some((id, spec)) = known else { return Ok(()) };
+        let Some((id, spec)) = known else { return };
         if self.spec.is_some_and(|root| spec > root) {
             self.found(Code::E081, path, format!("OCFL {spec}, which is later than the root's"));
         }
@@ -203,7 +230,6 @@ impl RootValidation {
             let message = format!("{:?} is the id of another object too", id);
             self.found(Code::E083, path, message);
         }
-        Ok(())
     }
 }
 

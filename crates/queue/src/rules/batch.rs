@@ -39,7 +39,10 @@ pub struct Batch {
     pub submitter: String,
     pub mode: String,
     pub state: BatchState,
+    /// A person holds the batch itself; see [`Batch::is_held`].
     pub held: bool,
+    /// A person holds its collection while it is pending or processing.
+    pub collection_held: bool,
     pub priority: Option<i64>,
     pub total: i64,
     pub open: i64,
@@ -73,7 +76,15 @@ impl FromRow for Batch {
             created_at: row.get(15)?,
             updated_at: row.get(16)?,
             error: row.get(17)?,
+            collection_held: row.get(18)?,
         })
+    }
+}
+
+impl Batch {
+    /// Whether none of it is handed out: it or its collection is held.
+    pub fn is_held(&self) -> bool {
+        self.held || self.collection_held
     }
 }
 
@@ -203,6 +214,7 @@ pub fn fail(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Bat
             found.state
         )));
     }
+    preparing::release(tx, now, batch, "its batch has failed")?;
     preparing::unlink(tx, batch)?;
     fail_with_its_job(tx, now, batch, error)
 }
@@ -287,12 +299,14 @@ pub fn hold(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, batch: i64) -> Resul
         )));
     }
     hold::hold_group(tx, now, actor, Group::Batch(batch))?;
+    preparing::hold(tx, now, actor, batch)?;
     set_held(tx, now, batch, true)
 }
 
 pub fn release(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
     lock(tx, batch)?;
     hold::release_group(tx, Group::Batch(batch))?;
+    preparing::release(tx, now, batch, "its batch is released")?;
     set_held(tx, now, batch, false)
 }
 
@@ -352,6 +366,7 @@ pub fn delete(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
     let found = lock(tx, batch)?;
     refuse_delete(&found)?;
     tx.send(&REPORT, &db::params![batch, BatchState::Deleted, now])?;
+    preparing::release(tx, now, batch, "its batch is deleted")?;
     preparing::unlink(tx, batch)?;
     if found.held {
         hold::release_group(tx, Group::Batch(batch))?;
@@ -367,6 +382,10 @@ pub fn refuse_delete(batch: &Batch) -> Result<()> {
     let may = batch.held || failed;
     match may && batch.state != BatchState::Deleted {
         true => Ok(()),
+        false if batch.collection_held => Err(Error::Refused(format!(
+            "batch {} is held with its collection; hold the batch itself to delete it",
+            batch.id
+        ))),
         false => Err(Error::Refused(format!(
             "batch {} is {}; only a held or failed one can be deleted: hold it first",
             batch.id, batch.state

@@ -1,5 +1,5 @@
-//! Breakers: after five errors in a row that name a target, jobs known to need it wait together,
-//! and one probe at a time looks whether it is up again.
+//! Breakers: after five errors in a row that name a target, or one that says that it is down, jobs
+//! known to need it wait together, and one probe at a time looks whether it is up again.
 
 use crate::error::Result;
 use crate::job::JobError;
@@ -148,7 +148,7 @@ pub(crate) fn failed(
     let (errors, opened): (i64, Option<Micros>) =
         tx.one(&COUNT, &db::params![target, PROBE_WAIT_FIRST, &error.message])?;
     // A success that follows in the same call must know that there is something to forget.
-    let opens = opened.is_none() && errors >= ERRORS_TO_OPEN;
+    let opens = opened.is_none() && (error.down || errors >= ERRORS_TO_OPEN);
     work.breakers.note(target, errors, opened.or(opens.then_some(work.now)));
     if opened.is_some() {
         return Ok(Down::Already);

@@ -44,7 +44,7 @@ pub(crate) struct Context {
     pub capacity: Amounts,
     pub workspaces: Vec<String>,
     paused: bool,
-    holds: bool,
+    pub holds: bool,
     targets: bool,
     due: bool,
     failures: bool,
@@ -395,12 +395,14 @@ impl Claiming<'_> {
         })
     }
 
-    /// Holds, which keep back what has not begun (I9), and where the job's bytes are.
+    /// Holds (I9), and where the job's bytes are.
     fn judge_place(&self, candidate: &Candidate) -> Verdict {
-        if !candidate.begun
-            && let Some(by) = self.held.of(candidate.batch, candidate.collection.as_deref())
-        {
-            return Verdict::Aside(State::Held, by.to_string());
+        if !self.held.is_empty() && hold::may_be_held(self.pipeline, self.stage, candidate.begun) {
+            let job = self.held.has_job(candidate.id).then_some("job");
+            let group = || self.held.of(candidate.batch, candidate.collection.as_deref());
+            if let Some(by) = job.or_else(group) {
+                return Verdict::Aside(State::Held, by.to_string());
+            }
         }
         match &candidate.workspace {
             Some(workspace) if !self.context.workspaces.contains(workspace) => Verdict::NotHere,
@@ -419,14 +421,16 @@ impl Claiming<'_> {
         tx.send(&ASIDE, &db::params![candidate.id, state, what, self.now])?;
         self.blocked |= state == State::Blocked;
         if state == State::Held {
-            let event = Event::new(candidate.id, self.now, "rule", "held")
+            let taken = match what {
+                "job" => hold::take_job_hold(tx, candidate.id)?,
+                _ => None,
+            };
+            let (who, why) =
+                taken.unwrap_or_else(|| ("rule".to_string(), format!("its {what} is held")));
+            let event = Event::new(candidate.id, self.now, &who, "held")
                 .from(self.stage.id, Status::Queued)
                 .to(self.stage.id, Status::Held);
-            self.journal.note(
-                self.pipeline,
-                Weight::Step,
-                event.why(format!("its {what} is held")),
-            );
+            self.journal.note(self.pipeline, Weight::Step, event.why(why));
         }
         // Whoever stood behind it in the line may go now.
         line::promote(tx, self.now, &BTreeSet::from([candidate.lock.clone()]))

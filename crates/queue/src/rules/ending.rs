@@ -7,6 +7,7 @@ use crate::job::JobError;
 use crate::rules::counts::Counts;
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::preparing;
+use crate::rules::replacing;
 use crate::rules::settle::Work;
 use db::{Micros, Statement, Tx, Value, statement};
 
@@ -139,7 +140,8 @@ pub(crate) fn forget(tx: &mut Tx<'_>, job: i64) -> Result<()> {
     Ok(())
 }
 
-/// Once a subject succeeded, its earlier failures are by-the-by: resolved, and kept in history.
+/// Once a subject succeeded, its earlier failures are resolved, and kept in history; rows of one batch
+/// never resolve one another.
 pub fn resolve_failures(
     tx: &mut Tx<'_>,
     now: Micros,
@@ -160,6 +162,7 @@ pub fn resolve_failures(
         let ending = Ending { job, stage, from: Status::Failed, batch, subject: "", lock: "" };
         let why = format!("superseded by job {by}, which succeeded");
         cancel(tx, now, catalog.pipeline(pipeline)?, who, &why, &ending, journal, counts)?;
+        replacing::replaced(tx, now, job, by)?;
     }
     Ok(())
 }

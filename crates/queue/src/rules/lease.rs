@@ -7,6 +7,7 @@ use crate::job::{Amounts, Claimed, Lease, Passed};
 use crate::rules::budget::Budgets;
 use crate::rules::claim::{self, Request};
 use crate::rules::counts::Counts;
+use crate::rules::people::hold::{self, Held};
 use crate::rules::running;
 use crate::rules::settle::Work;
 use db::{Engine, FromRow, Micros, Row, Statement, Tx, statement};
@@ -202,6 +203,11 @@ pub fn take_over(
         return Ok(Vec::new());
     };
     let mut budgets = Budgets::load(tx, request.worker, &context.capacity)?;
+    let held = if context.holds { hold::held_names_locked(tx)? } else { Held::default() };
+    // I9: a hold takes such jobs back, and until then they stay where they are.
+    let is_held = |batch: Option<i64>, collection: Option<&str>| {
+        hold::may_be_held(pipeline, stage, true) && held.of(batch, collection).is_some()
+    };
     let limit = i64::try_from(request.limit).unwrap_or(i64::MAX);
     let idle: Vec<(i64, String)> =
         tx.query(&IDLE, &db::params![stage.id, request.worker, now - IDLE_CLAIM, limit])?;
@@ -209,9 +215,10 @@ pub fn take_over(
     let mut claimed = Vec::new();
     for ((job, lock), token) in idle.into_iter().zip(tokens) {
         let reserved: Amounts = tx.query(&RESERVED, &db::params![job])?.into_iter().collect();
-        let workspace = tx.one::<Record>(&RECORD, &db::params![job])?.3;
+        let (batch, collection, _, workspace, _): Record = tx.one(&RECORD, &db::params![job])?;
         let reached = workspace.is_none_or(|w| context.workspaces.contains(&w));
-        if !reached || !budgets.take_here(&reserved) {
+        let stays = is_held(batch, collection.as_deref());
+        if stays || !reached || !budgets.take_here(&reserved) {
             continue;
         }
         tx.send(&MOVE, &db::params![job, request.worker])?;

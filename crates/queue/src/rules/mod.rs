@@ -17,6 +17,8 @@ pub mod people;
 pub mod pipelines;
 pub mod preparing;
 pub mod prune;
+pub mod replacing;
 pub mod report;
 pub mod running;
 pub mod settle;
+pub mod state;

@@ -4,13 +4,13 @@
 //! All others wait in the next stage for a claim.
 
 use crate::catalog::{Pipeline, Stage};
-use crate::codes::Status;
+use crate::codes::{State, Status};
 use crate::error::Result;
 use crate::job::{Amounts, Claimed, Handover, Lease, Passed, Settled, Settlement};
 use crate::rules::claim;
 use crate::rules::history::{Event, Weight};
 use crate::rules::running::Run;
-use crate::rules::settle::Work;
+use crate::rules::settle::{Hold, Work};
 use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +28,7 @@ struct Move<'w> {
     run: Run,
     handover: Handover,
     passed: Passed,
+    hold: Option<Hold>,
 }
 
 /// Runs that move on, and the places their worker has for them.
@@ -57,9 +58,10 @@ impl<'w> Moving<'w> {
         (index, item, run): (usize, &'w Settlement, Run),
         (pipeline, stage, next): (&'w Pipeline, &'w Stage, &'w Stage),
         handover: Handover,
+        hold: Option<Hold>,
     ) {
         let (lease, passed) = (&item.lease, item.passed.clone());
-        self.moves.push(Move { index, pipeline, stage, next, lease, run, handover, passed });
+        self.moves.push(Move { index, pipeline, stage, next, lease, run, handover, passed, hold });
     }
 
     /// Writes where everyone went.
@@ -79,7 +81,14 @@ impl<'w> Moving<'w> {
             self.moves.iter().partition(|one| carried.contains(&one.lease.job));
         for one in &self.moves {
             one.note_moved(work);
-            answers[one.index] = Some(Settled::Now(Status::Queued));
+            let status = match &one.hold {
+                Some(hold) => {
+                    work.note_held(one.pipeline, one.lease.job, one.next.id, hold);
+                    Status::Held
+                }
+                None => Status::Queued,
+            };
+            answers[one.index] = Some(Settled::Now(status));
         }
         leave_waiting(tx, work.now, &waiting)?;
         if work.failures {
@@ -145,13 +154,14 @@ impl Move<'_> {
         Ok(())
     }
 
-    /// As a claim would judge: its bytes are in reach, what it needs is up, and it takes nothing
-    /// that there is a budget for. Holds are for those that have not begun (I9).
+    /// As a claim would judge: it is not held (I9), its bytes are in reach, what it needs is up, and
+    /// it takes nothing that there is a budget for.
     fn may_go(&self, workspaces: &[String], work: &Work<'_>) -> bool {
         let own = self.run.needs.as_deref().map(serde_json::from_str::<Amounts>);
         let needs_none = own.is_none_or(|own| own.is_ok_and(|own| own.is_empty()))
             && self.next.settings.needs.is_empty();
         needs_none
+            && self.hold.is_none()
             && self.run.workspace.as_ref().is_none_or(|w| workspaces.contains(w))
             && work.breakers.down(self.run.targets.as_deref()).is_none()
     }
@@ -211,13 +221,21 @@ impl Move<'_> {
 fn leave_waiting(tx: &mut Tx<'_>, now: Micros, moves: &[&Move<'_>]) -> Result<()> {
     const FREE: Statement = statement!("sql/free_runs", per engine);
     const MOVED: Statement = statement!("sql/insert_moved", per engine);
+    const ASIDE: Statement = statement!("sql/put_aside");
     let runs: Vec<[Value<'_>; 3]> =
         moves.iter().map(|one| db::params![&one.lease.lock, one.lease.job, one.next.id]).collect();
     tx.send_each(&FREE, &[], &runs)?;
     let rows: Vec<[Value<'_>; 2]> =
         moves.iter().map(|one| db::params![one.lease.job, one.next.id]).collect();
     tx.send_each(&MOVED, &db::params![now], &rows)?;
-    moves.iter().for_each(|one| tx.wake(one.next.id));
+    for one in moves {
+        match &one.hold {
+            Some(hold) => {
+                tx.send(&ASIDE, &db::params![one.lease.job, State::Held, hold.by, now])?;
+            }
+            None => tx.wake(one.next.id),
+        }
+    }
     Ok(())
 }
 

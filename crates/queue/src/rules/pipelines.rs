@@ -7,6 +7,9 @@ use crate::rules::people::retry::Filter;
 use crate::rules::people::{Actor, cancel};
 use db::{Engine, Micros, Statement, Tx, statement};
 
+/// A state is one variable of a program's environment, which Linux limits to 128 KiB.
+const STATE_BYTES_MOST: i64 = 96 * 1024;
+
 /// What the catalog's readers listen to for changed settings.
 pub const TOPIC: i64 = i64::MAX;
 
@@ -228,6 +231,11 @@ fn check_stage(s: &StageSettings) -> Result<()> {
 }
 
 fn check_pipeline(s: &PipelineSettings) -> Result<()> {
+    if !(0..=STATE_BYTES_MOST).contains(&s.state_bytes_max) {
+        return Err(Error::BadInput(format!(
+            "state_bytes_max must be from 0 to {STATE_BYTES_MOST}, which a program's environment takes"
+        )));
+    }
     match (0..=16 * 1024 * 1024).contains(&s.payload_bytes_max) && s.retention_seconds >= 0 {
         true => Ok(()),
         false => Err(Error::BadInput(
@@ -292,6 +300,7 @@ fn change(pipeline: &mut Pipeline, stage: Option<usize>, name: &str, value: &str
     let number = || value.parse::<i64>().map_err(|_| bad("it must be a whole number"));
     match name {
         "payload_bytes_max" => pipeline.settings.payload_bytes_max = number()?,
+        "state_bytes_max" => pipeline.settings.state_bytes_max = number()?,
         "retention_seconds" => pipeline.settings.retention_seconds = number()?,
         "history" => {
             pipeline.full_history = match value {
@@ -304,7 +313,7 @@ fn change(pipeline: &mut Pipeline, stage: Option<usize>, name: &str, value: &str
             let known = STAGE_SETTINGS.contains(&name) || name.starts_with("needs.");
             if !known {
                 let all = format!(
-                    "history, payload_bytes_max, retention_seconds, {}, needs.RESOURCE",
+                    "history, payload_bytes_max, state_bytes_max, retention_seconds, {}, needs.RESOURCE",
                     STAGE_SETTINGS.join(", ")
                 );
                 return Err(Error::unknown("setting", name, format!("there are: {all}")));

@@ -4,10 +4,12 @@
 //! batch pending makes the batch fail, and the batch is reported. So no batch waits for a job that
 //! will never run. A requeue of a failed job opens its batch again.
 
+use crate::catalog::Catalog;
 use crate::codes::{BatchState, Status};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rules::batch;
 use crate::rules::ending::EndRow;
+use crate::rules::people::{Actor, hold};
 use db::{Micros, Statement, Tx, Value, statement};
 
 /// Names the job that fills a pending batch and accepts it. Call it in the transaction that creates
@@ -25,6 +27,34 @@ fn set_preparer(tx: &mut Tx<'_>, batch: i64, job: Option<i64>) -> Result<()> {
     const SET: Statement = statement!("sql/set_preparer");
     tx.send(&SET, &db::params![batch, job])?;
     Ok(())
+}
+
+/// Holds the job that prepares a batch with the batch: nothing of a held batch goes on.
+pub(crate) fn hold(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, batch: i64) -> Result<()> {
+    let Some(job) = preparer(tx, batch)? else { return Ok(()) };
+    let catalog = Catalog::load(tx)?;
+    unless_refused(hold::hold_job(tx, now, &catalog, actor, job).map(|_| ()))
+}
+
+/// Lets the job that prepares a batch go on, if it was held.
+pub(crate) fn release(tx: &mut Tx<'_>, now: Micros, batch: i64, reason: &str) -> Result<()> {
+    let Some(job) = preparer(tx, batch)? else { return Ok(()) };
+    let catalog = Catalog::load(tx)?;
+    let actor = Actor { who: "rule", reason };
+    unless_refused(hold::release_job(tx, now, &catalog, actor, job))
+}
+
+fn preparer(tx: &mut Tx<'_>, batch: i64) -> Result<Option<i64>> {
+    const PREPARER: Statement = statement!("sql/batch_preparer");
+    Ok(tx.first::<(Option<i64>,)>(&PREPARER, &db::params![batch])?.and_then(|row| row.0))
+}
+
+/// It has ended, or is not held, or is held already: then there is nothing to do.
+fn unless_refused(done: Result<()>) -> Result<()> {
+    match done {
+        Err(Error::Refused(_)) => Ok(()),
+        done => done,
+    }
 }
 
 /// Ends the batches that wait for jobs which have just ended.

@@ -49,6 +49,8 @@ pub fn prune(
         statement!("sql/prune_history", per engine),
         statement!("sql/prune_tries", per engine),
         statement!("sql/prune_checkpoints", per engine),
+        statement!("sql/prune_states", per engine),
+        statement!("sql/prune_replacements", per engine),
         statement!("sql/forget_endings", per engine),
         statement!("sql/prune_jobs", per engine),
     ] {
@@ -62,6 +64,8 @@ pub fn prune(
 pub fn prune_traces(tx: &mut Tx<'_>, now: Micros) -> Result<()> {
     const WORKERS: Statement = statement!("sql/prune_workers");
     const MINUTES: Statement = statement!("sql/prune_minutes");
+    const JOB_HOLDS: Statement = statement!("sql/prune_job_holds");
+    tx.send(&JOB_HOLDS, &[])?;
     tx.send(&WORKERS, &db::params![now - TRACES_KEPT])?;
     tx.send(&MINUTES, &db::params![(now - TRACES_KEPT) / 60_000_000])?;
     Ok(())

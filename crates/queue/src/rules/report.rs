@@ -4,6 +4,7 @@ use crate::catalog::Catalog;
 use crate::codes::{BatchState, Status};
 use crate::error::Result;
 use crate::rules::batch::{self, Batch};
+use crate::rules::replacing::{self, Replacement};
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::Serialize;
 
@@ -21,10 +22,21 @@ pub struct Report {
     pub submitted: i64,
     pub succeeded: i64,
     pub failed: i64,
+    /// By a person, and superseded ones.
     pub cancelled: i64,
+    /// Of those cancelled, how many a later job took the place of.
+    pub superseded: i64,
+    /// Of those superseded, how many have the same content, which is preserved.
+    pub superseded_same: i64,
     pub error: Option<String>,
     /// The first failures; `failed` says how many there are.
     pub failures: Vec<Item>,
+    /// The first that a person cancelled, with who and why.
+    pub cancellations: Vec<Item>,
+    /// The first rows of this batch that were superseded.
+    pub replaced: Vec<Replacement>,
+    /// The first jobs that rows of this batch have superseded.
+    pub replaces: Vec<Replacement>,
     /// What ended since the last version, with how; empty in the first.
     pub changed: Vec<Item>,
     pub changed_count: i64,
@@ -38,6 +50,8 @@ pub struct Item {
     pub stage: String,
     pub code: Option<String>,
     pub why: Option<String>,
+    /// Who ended it.
+    pub by: Option<String>,
     #[serde(skip)]
     stage_id: i64,
 }
@@ -52,6 +66,7 @@ impl FromRow for Item {
             stage_id: row.get(3)?,
             code: row.get(4)?,
             why: row.get(5)?,
+            by: row.get(6)?,
         })
     }
 }
@@ -74,6 +89,7 @@ pub fn write_next(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog) -> Result<Opt
 fn compose(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Report> {
     const LAST: Statement = statement!("sql/last_report");
     const FAILURES: Statement = statement!("sql/batch_failures");
+    const CANCELLED: Statement = statement!("sql/batch_cancelled");
     const CHANGED: Statement = statement!("sql/batch_changed");
     const CHANGED_COUNT: Statement = statement!("sql/batch_changed_count");
     let (last, at): (i64, Micros) = tx.one(&LAST, &db::params![batch.id])?;
@@ -83,10 +99,21 @@ fn compose(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Report> 
         changed = tx.query(&CHANGED, &db::params![batch.id, at, LISTED_MAX])?;
         (changed_count,) = tx.one(&CHANGED_COUNT, &db::params![batch.id, at])?;
     }
-    for item in failures.iter_mut().chain(&mut changed) {
+    let (mut cancellations, mut replaced) = (Vec::new(), Vec::new());
+    let (mut superseded, mut same) = (0, 0);
+    if batch.cancelled > 0 {
+        cancellations = tx.query(&CANCELLED, &db::params![batch.id, LISTED_MAX])?;
+        replaced = replacing::replaced_in(tx, batch.id, 0, LISTED_MAX)?;
+        (superseded, same) = replacing::count(tx, batch.id)?;
+    }
+    for item in failures.iter_mut().chain(&mut changed).chain(&mut cancellations) {
         item.stage = catalog.stage_name(item.stage_id);
     }
-    let good = batch.error.is_none() && batch.succeeded > 0 && batch.failed == 0;
+    // Everything that was submitted is preserved, or was cancelled by a person.
+    let good = batch.error.is_none()
+        && batch.failed == 0
+        && superseded == same
+        && batch.succeeded + same > 0;
     Ok(Report {
         batch: batch.id,
         label: batch.label.clone(),
@@ -98,8 +125,13 @@ fn compose(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Report> 
         succeeded: batch.succeeded,
         failed: batch.failed,
         cancelled: batch.cancelled,
+        superseded,
+        superseded_same: same,
         error: batch.error.clone(),
         failures,
+        cancellations,
+        replaced,
+        replaces: replacing::replaced_by(tx, batch.id, 0..=i64::MAX, LISTED_MAX)?,
         changed,
         changed_count,
     })

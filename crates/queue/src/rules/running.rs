@@ -10,6 +10,7 @@ use crate::rules::breaker;
 use crate::rules::ending::{self, Ending, Verdict};
 use crate::rules::history::{Event, Weight};
 use crate::rules::line::{self, Hopeful};
+use crate::rules::replacing;
 use crate::rules::settle::Work;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use std::collections::HashMap;
@@ -196,6 +197,7 @@ pub(crate) fn fail(
         );
     }
     release(tx, work, lease)?;
+    work.forget_hold(tx, lease.job)?;
     let ending = ending_of(lease, run);
     let who = work.who.clone();
     ending::fail(
@@ -223,6 +225,7 @@ pub(crate) fn cancel(
 ) -> Result<Status> {
     breaker::probe_over(tx, work, run, None)?;
     release(tx, work, lease)?;
+    work.forget_hold(tx, lease.job)?;
     ending::cancel(
         tx,
         work.now,
@@ -257,7 +260,7 @@ pub(crate) struct Return<'a> {
 }
 
 /// Back to waiting in the same stage. The job keeps its lock, unless it was asked to stop, or it
-/// is in its first stage and was added again meanwhile: then the newer one goes instead.
+/// is in its first stage, of no batch, and was added again since: then the newer one goes instead.
 pub(crate) fn back_to_queue(
     tx: &mut Tx<'_>,
     work: &mut Work<'_>,
@@ -272,14 +275,20 @@ pub(crate) fn back_to_queue(
     if let Some((who, why)) = &run.cancel {
         return cancel(tx, work, pipeline, lease, run, who, why);
     }
-    let key = add::coalesce_key(pipeline, &run.subject, &lease.lock, run.batch);
+    // Rows of one batch never supersede one another, and no other batch has the same key.
+    let key = match run.batch {
+        None => add::coalesce_key(pipeline, &run.subject, &lease.lock, None),
+        Some(_) => None,
+    };
     if let Some(key) = key.filter(|_| stage.position == 0)
         && let Some((newer,)) = tx.first::<(i64,)>(&NEWER, &db::params![&lease.lock, &key])?
     {
         note_return(work, pipeline, stage, lease, back, Status::Cancelled);
         let (who, why) =
             (work.who.clone(), format!("superseded by job {newer}, which was added meanwhile"));
-        return cancel(tx, work, pipeline, lease, run, &who, &why);
+        let cancelled = cancel(tx, work, pipeline, lease, run, &who, &why)?;
+        replacing::replaced(tx, work.now, lease.job, newer)?;
+        return Ok(cancelled);
     }
     tx.send_each(&FREE, &[], &[db::params![&lease.lock, lease.job, stage.id]])?;
     let mut targets = run.targets.clone();
@@ -291,10 +300,12 @@ pub(crate) fn back_to_queue(
         targets = Some(known.map_or(target.clone(), |t| format!("{t}\n{target}")));
         remember_targets(tx, lease.job, targets.as_deref())?;
     }
-    let state = match (&back.blocked_on, back.due > work.now) {
-        (Some(_), _) => State::Blocked,
-        (None, true) => State::Delayed,
-        (None, false) => State::Ready,
+    let hold = work.take_hold(tx, (pipeline, stage), lease.job, run)?;
+    let state = match (&hold, &back.blocked_on, back.due > work.now) {
+        (Some(_), ..) => State::Held,
+        (None, Some(_), _) => State::Blocked,
+        (None, None, true) => State::Delayed,
+        (None, None, false) => State::Ready,
     };
     let row = WaitingRow {
         stage: stage.id,
@@ -302,11 +313,15 @@ pub(crate) fn back_to_queue(
         due: back.due,
         lock: &lease.lock,
         targets: targets.as_deref(),
-        blocked_on: back.blocked_on.as_deref(),
+        blocked_on: hold.as_ref().map(|h| h.by).or(back.blocked_on.as_deref()),
         why: Some(back.why),
     };
     insert_begun(tx, work.now, lease.job, run, &row)?;
     note_return(work, pipeline, stage, lease, back, Status::Queued);
+    if let Some(hold) = hold {
+        work.note_held(pipeline, lease.job, stage.id, &hold);
+        return Ok(Status::Held);
+    }
     tx.wake(stage.id);
     Ok(Status::Queued)
 }
@@ -429,23 +444,23 @@ pub(crate) fn relock(
         return cancel(tx, work, pipeline, lease, run, who, why);
     }
     breaker::probe_over(tx, work, run, None)?;
+    let hold = work.take_hold(tx, (pipeline, stage), lease.job, run)?;
     release(tx, work, lease)?;
     tx.send(&LOCK, &db::params![lease.job, lock])?;
     let row = WaitingRow {
         stage: stage.id,
-        state: State::Parked,
+        state: if hold.is_some() { State::Held } else { State::Parked },
         due: work.now,
         lock,
         targets: run.targets.as_deref(),
-        blocked_on: None,
+        blocked_on: hold.as_ref().map(|h| h.by),
         why: None,
     };
     insert_begun(tx, work.now, lease.job, run, &row)?;
-    line::make_ready(
-        tx,
-        work.now,
-        &[Hopeful { id: lease.job, stage: stage.id, lock: lock.to_string() }],
-    )?;
+    if hold.is_none() {
+        let hopeful = Hopeful { id: lease.job, stage: stage.id, lock: lock.to_string() };
+        line::make_ready(tx, work.now, &[hopeful])?;
+    }
     let event = Event::new(lease.job, work.now, &work.who, "moved to another lock")
         .from(stage.id, Status::Running)
         .to(stage.id, Status::Queued);
@@ -454,5 +469,9 @@ pub(crate) fn relock(
         Weight::Always,
         event.token(lease.token).why(format!("from {} to {lock}", lease.lock)),
     );
+    if let Some(hold) = hold {
+        work.note_held(pipeline, lease.job, stage.id, &hold);
+        return Ok(Status::Held);
+    }
     Ok(Status::Queued)
 }

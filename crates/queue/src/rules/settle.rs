@@ -9,10 +9,12 @@ use crate::rules::breaker::{self, Breakers};
 use crate::rules::budget;
 use crate::rules::counts::Counts;
 use crate::rules::ending::{self, EndRow, Verdict};
-use crate::rules::history::Journal;
+use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line;
 use crate::rules::moving::{Moving, Places};
+use crate::rules::people::hold::{self, Held};
 use crate::rules::running::{self, Return, Run};
+use crate::rules::state;
 use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -31,6 +33,8 @@ pub(crate) struct Work<'c> {
     pub failures: bool,
     /// A pending batch waits for the job that prepares it.
     pub preparing: bool,
+    /// What is held, and stays so until the transaction ends.
+    pub held: Held,
 }
 
 impl<'c> Work<'c> {
@@ -41,7 +45,7 @@ impl<'c> Work<'c> {
         who: &str,
     ) -> Result<Work<'c>> {
         const CONTEXT: Statement = statement!("sql/settle_context");
-        let (targets, failures, reservations, preparing): (bool, bool, bool, bool) =
+        let (targets, failures, reservations, preparing, holds): (bool, bool, bool, bool, bool) =
             tx.one(&CONTEXT, &[])?;
         if reservations {
             budget::lock(tx)?;
@@ -58,7 +62,48 @@ impl<'c> Work<'c> {
             reservations,
             failures,
             preparing,
+            held: if holds { hold::held_names_locked(tx)? } else { Held::default() },
         })
+    }
+
+    /// What holds a job whose run of a stage ends (I9), with who held it and why where that is known.
+    pub fn take_hold(
+        &self,
+        tx: &mut Tx<'_>,
+        (pipeline, stage): (&Pipeline, &Stage),
+        job: i64,
+        run: &Run,
+    ) -> Result<Option<Hold>> {
+        if self.held.is_empty() || !hold::may_be_held(pipeline, stage, true) {
+            return Ok(None);
+        }
+        // The row goes: from now on the job's state says that it is held.
+        if self.held.has_job(job)
+            && let Some((who, reason)) = hold::take_job_hold(tx, job)?
+        {
+            return Ok(Some(Hold { by: "job", who, reason }));
+        }
+        let group = self.held.of(run.batch, run.collection.as_deref());
+        Ok(group.map(|by| Hold {
+            by,
+            who: "rule".to_string(),
+            reason: format!("its {by} is held"),
+        }))
+    }
+
+    /// A job that ends is not held any more.
+    pub fn forget_hold(&self, tx: &mut Tx<'_>, job: i64) -> Result<()> {
+        if self.held.has_job(job) {
+            hold::take_job_hold(tx, job)?;
+        }
+        Ok(())
+    }
+
+    pub fn note_held(&mut self, pipeline: &Pipeline, job: i64, stage: i64, hold: &Hold) {
+        let event = Event::new(job, self.now, &hold.who, "held")
+            .from(stage, Status::Queued)
+            .to(stage, Status::Held);
+        self.journal.note(pipeline, Weight::Always, event.why(hold.reason.as_str()));
     }
 
     /// Writes what was gathered. Locks are freed by now; only then is the next in line let through.
@@ -74,6 +119,14 @@ impl<'c> Work<'c> {
         tx.send_each(&MINUTES, &db::params![self.now / 60_000_000, worker], &minutes)?;
         line::promote(tx, self.now, &self.freed)
     }
+}
+
+/// What holds a job whose run ends.
+pub(crate) struct Hold {
+    /// job, batch or collection.
+    pub by: &'static str,
+    pub who: String,
+    pub reason: String,
 }
 
 /// Settles finished runs of one worker. Stale ones change nothing and say so (I4).
@@ -161,6 +214,7 @@ fn settle_plain(
         work.minutes.entry(stage).or_default().0 += 1;
         work.freed.insert(item.lease.lock.clone());
         failing.push((item.lease.job, pipeline.id));
+        work.forget_hold(tx, item.lease.job)?;
         breaker::succeeded(tx, work, item.lease.job, None)?;
         answers[index] = Some(Settled::Now(Status::Succeeded));
     }
@@ -179,7 +233,8 @@ fn is_plain(catalog: &Catalog, item: &Settlement) -> bool {
             .is_ok_and(|(pipeline, stage)| pipeline.after(stage).is_none())
     };
     let done = matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_))
-        && item.outcome.next_stage().is_none();
+        && item.outcome.next_stage().is_none()
+        && item.outcome.state().is_none();
     done && item.records.is_none() && !item.lease.probe && last()
 }
 
@@ -218,6 +273,8 @@ fn settle_one<'w>(
 ) -> Result<Option<Settled>> {
     let catalog = work.catalog;
     let (pipeline, stage) = catalog.stage(run.stage)?;
+    let large = outcome.state().and_then(|state| state::refuse_large(pipeline, stage, state));
+    let outcome = large.as_ref().unwrap_or(outcome);
     let (next, outcome) = match pipeline.onward(stage, outcome.next_stage()) {
         Ok(next) => (next, outcome),
         Err(why) => (None, &wrong_way(stage, &why)),
@@ -234,13 +291,17 @@ fn settle_one<'w>(
             };
             work.minutes.entry(stage.id).or_default().0 += 1;
             breaker::succeeded(tx, work, item.lease.job, run.probe.as_deref())?;
+            if let Some(left) = &handover.state {
+                state::keep(tx, work.now, item.lease.job, stage, left)?;
+            }
             match (next, &run.cancel) {
                 (None, _) => succeed(tx, work, stage, &item.lease, handover.note)?,
                 (Some(_), Some((who, why))) => {
                     running::cancel(tx, work, pipeline, &item.lease, &run, who, why)?
                 }
                 (Some(next), None) => {
-                    moving.add((index, item, run), (pipeline, stage, next), handover);
+                    let hold = work.take_hold(tx, (pipeline, stage), item.lease.job, &run)?;
+                    moving.add((index, item, run), (pipeline, stage, next), handover, hold);
                     return Ok(None);
                 }
             }
@@ -261,7 +322,7 @@ fn settle_one<'w>(
             }
             breaker::probe_over(tx, work, &run, None)?;
             let note = match error.recoverable {
-                true => "permanent error: trying again changes nothing before its cause is mended",
+                true => "permanent error: trying again changes nothing before its cause is fixed",
                 false => "permanent error: what was submitted is bad; submit a corrected one",
             };
             let verdict = Verdict { error, note, recoverable: error.recoverable };
@@ -373,7 +434,8 @@ fn transient(
 ) -> Result<Status> {
     work.minutes.entry(stage.id).or_default().1 += 1;
     let down = breaker::failed(tx, work, run, error)?;
-    if run.probe.is_some() || down == breaker::Down::Already {
+    let is_down = down == breaker::Down::Already || (error.down && down == breaker::Down::Opened);
+    if run.probe.is_some() || is_down {
         // A probe counts no attempt, nor does an error at a target that is known to be down.
         let target = error.target.clone().filter(|_| down != breaker::Down::No);
         let back = Return {

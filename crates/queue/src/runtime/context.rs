@@ -2,9 +2,9 @@
 
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
-use crate::job::{JobError, Lease, Passed, Records};
+use crate::job::{JobError, JobState, Lease, Passed, Records};
 use crate::progress::Progress;
-use crate::rules::running;
+use crate::rules::{running, state};
 use crate::runtime::Shared;
 use crate::runtime::observer::Told;
 use db::{Lane, Tx};
@@ -174,6 +174,13 @@ impl Context {
         let (job, stage) = (self.run.lease.job, self.run.lease.stage);
         let marks = self.shared.db.read(move |tx| running::checkpoints(tx, job, stage)).await?;
         Ok(marks.into_iter().collect())
+    }
+
+    /// The job's state as the nearest stage before this one left it; empty if none did. A stage
+    /// changes it with [`crate::Handover::state`].
+    pub async fn state(&self) -> Result<JobState> {
+        let (job, stage) = (self.run.lease.job, self.run.lease.stage);
+        self.shared.db.read(move |tx| state::before(tx, job, stage)).await
     }
 
     /// Reports an error while going on, to clean up: the job shows as running with the error.

@@ -112,7 +112,10 @@ pub struct Worker {
 pub struct Summary {
     pub runs: u64,
     pub succeeded: u64,
+    /// Runs that ended in an error; their jobs may be tried again.
     pub errors: u64,
+    /// Jobs that failed here: no retry is left, or trying again changes nothing.
+    pub failed: u64,
 }
 
 /// What the parts of a running worker share.
@@ -228,6 +231,7 @@ impl Worker {
             total.runs += summary.runs;
             total.succeeded += summary.succeeded;
             total.errors += summary.errors;
+            total.failed += summary.failed;
             if !lost || *stop.borrow() != Stop::No {
                 return Ok(total);
             }

@@ -25,6 +25,7 @@ pub(crate) struct Counters {
     runs: Arc<AtomicU64>,
     succeeded: Arc<AtomicU64>,
     errors: Arc<AtomicU64>,
+    failed: Arc<AtomicU64>,
 }
 
 impl Counters {
@@ -46,11 +47,16 @@ impl Counters {
         self.runs.fetch_add(1, Ordering::Relaxed);
     }
 
+    fn count_failed(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub fn summary(&self) -> super::Summary {
         super::Summary {
             runs: self.runs(),
             succeeded: self.succeeded.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
         }
     }
 }
@@ -164,6 +170,10 @@ impl Settler {
                         "a stale outcome was refused: the job is someone else's"
                     );
                     continue;
+                }
+                Settled::Now(Status::Failed) => {
+                    self.counters.count(&one.outcome);
+                    self.counters.count_failed();
                 }
                 Settled::Now(_) | Settled::Carried(_) => self.counters.count(&one.outcome),
             }

@@ -218,6 +218,10 @@ impl Loop {
                 let (got, nothing) = (found.jobs.len(), found.jobs.is_empty());
                 self.plenty = got >= want;
                 self.accept(found.jobs);
+                if nothing && self.shared.settings.runs_max.is_some() && self.has_nothing() {
+                    // It is asked for so many runs, and not to wait for them.
+                    return Ok(true);
+                }
                 if nothing && self.stolen_at.elapsed() > POLL {
                     self.stolen_at = Instant::now();
                     self.steal(stage).await?;

@@ -14,4 +14,5 @@ where j.id < $2 and coalesce(cast($7 as bigint), 0) = 0
   and (cast($5 as text) is null or j.collection = $5)
   and (cast($6 as text) is null or j.subject = $6)
   and (cast($8 as bigint) is null or j.status = $8)
+  and (cast($9 as bigint) is null or coalesce(w.stage, s.stage, f.stage, j.stage) = $9)
 order by j.id desc limit $3

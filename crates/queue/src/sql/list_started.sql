@@ -11,4 +11,5 @@ where s.worker is not null and s.id < $2 and cast($8 as bigint) is null and coal
   and (cast($4 as bigint) is null or j.batch = $4)
   and (cast($5 as text) is null or j.collection = $5)
   and (cast($6 as text) is null or j.subject = $6)
+  and (cast($9 as bigint) is null or coalesce(w.stage, s.stage, f.stage, j.stage) = $9)
 order by s.id desc limit $3

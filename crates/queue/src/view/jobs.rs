@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::codes::{State, Status};
 use crate::error::{Error, Result};
+use crate::job::JobState;
 use crate::progress::Progress;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::Serialize;
@@ -123,6 +124,7 @@ impl JobView {
 #[derive(Debug, Clone, Default)]
 pub struct ListFilter {
     pub pipeline: Option<i64>,
+    pub stage: Option<i64>,
     pub status: Option<Status>,
     pub batch: Option<i64>,
     pub collection: Option<String>,
@@ -155,7 +157,8 @@ pub fn list(tx: &mut Tx<'_>, catalog: &Catalog, filter: &ListFilter) -> Result<V
         &filter.collection,
         &filter.subject,
         held,
-        ended
+        ended,
+        filter.stage
     ];
     let rows: Vec<JobView> = tx.query(statement, &params)?;
     Ok(rows.into_iter().map(|row| row.named(catalog)).collect())
@@ -165,15 +168,29 @@ pub fn list(tx: &mut Tx<'_>, catalog: &Catalog, filter: &ListFilter) -> Result<V
 pub fn failed(
     tx: &mut Tx<'_>,
     catalog: &Catalog,
-    pipeline: Option<i64>,
+    (pipeline, stage): (Option<i64>, Option<i64>),
     review: bool,
     limit: i64,
 ) -> Result<Vec<JobView>> {
-    let filter =
-        ListFilter { pipeline, status: Some(Status::Failed), limit, ..ListFilter::default() };
-    let mut rows = list(tx, catalog, &filter)?;
-    rows.retain(|job| !review || job.needs_review);
-    Ok(rows)
+    let mut filter = ListFilter {
+        pipeline,
+        stage,
+        status: Some(Status::Failed),
+        limit,
+        ..ListFilter::default()
+    };
+    let mut found = Vec::new();
+    loop {
+        // Those that were seen are passed over, however many they are.
+        let page = list(tx, catalog, &filter)?;
+        filter.before = page.last().map(|job| job.id);
+        found.extend(page.into_iter().filter(|job| !review || job.needs_review));
+        let enough = usize::try_from(limit.max(1)).is_ok_and(|limit| found.len() >= limit);
+        if filter.before.is_none() || enough {
+            found.truncate(usize::try_from(limit.max(1)).unwrap_or(usize::MAX));
+            return Ok(found);
+        }
+    }
 }
 
 pub fn show(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<JobView> {
@@ -210,4 +227,18 @@ pub fn tries(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<Vec<TriesVi
             }
         })
         .collect())
+}
+
+/// What a stage left of a job for those that follow.
+#[derive(Debug, Clone, Serialize)]
+pub struct StateView {
+    pub stage: String,
+    pub at: Micros,
+    pub state: JobState,
+}
+
+pub fn states(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<Vec<StateView>> {
+    let left = crate::rules::state::all(tx, job)?;
+    let named = |(stage, at, state)| StateView { stage: catalog.stage_name(stage), at, state };
+    Ok(left.into_iter().map(named).collect())
 }

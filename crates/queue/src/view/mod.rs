@@ -8,7 +8,7 @@ mod time;
 mod why;
 mod workers;
 
-pub use jobs::{JobView, ListFilter, TriesView, failed, list, show, tries};
+pub use jobs::{JobView, ListFilter, StateView, TriesView, failed, list, show, states, tries};
 pub use overview::{
     BatchCount, Blocked, FailureGroup, Few, Hold, Limits, LongRun, Overview, overview,
 };

@@ -21,6 +21,8 @@ pub struct StageStats {
     pub blocked: i64,
     pub starved: i64,
     pub running: i64,
+    /// Claimed by a worker, and not started yet.
+    pub claimed: i64,
     pub failed: i64,
     /// When the oldest waiting job was added.
     pub oldest_at: Option<Micros>,
@@ -124,8 +126,8 @@ pub fn stats(
             State::Starved => &mut s.starved,
         } = count;
     }
-    for (stage, count) in tx.query::<(i64, i64)>(&RUNNING, &[])? {
-        stages.entry(stage).and_modify(|s| s.running = count);
+    for (stage, running, claimed) in tx.query::<(i64, i64, i64)>(&RUNNING, &[])? {
+        stages.entry(stage).and_modify(|s| (s.running, s.claimed) = (running, claimed));
     }
     for (stage, count) in tx.query::<(i64, i64)>(&FAILED, &[])? {
         stages.entry(stage).and_modify(|s| s.failed = count);
@@ -161,6 +163,7 @@ pub fn stats(
 /// A job that has not moved for long, and why.
 #[derive(Debug, Clone, Serialize)]
 pub struct Stuck {
+    #[serde(rename = "id")]
     pub job: i64,
     pub subject: String,
     pub stage: String,

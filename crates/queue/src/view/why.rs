@@ -36,12 +36,38 @@ fn running(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, found: &Whole) -> Re
     let since = view.since.unwrap_or(now);
     let asked = if found.cancel_requested { ", and has been asked to stop" } else { "" };
     let progress = view.progress.map(|p| format!(": {p}")).unwrap_or_default();
+    let held = held_after(tx, catalog, found)?.unwrap_or_default();
     Ok(format!(
-        "it is running {} on worker {worker} since {} ({}){asked}{progress}",
+        "it is running {} on worker {worker} since {} ({}){asked}{held}{progress}",
         view.stage,
         show_time(since),
         ago(now - since)
     ))
+}
+
+/// Whether a running job is held when its run of the stage ends.
+fn held_after(tx: &mut Tx<'_>, catalog: &Catalog, found: &Whole) -> Result<Option<String>> {
+    const HOLD: Statement = statement!("sql/find_hold");
+    let (pipeline, stage) = found.place(catalog)?;
+    if !hold::may_be_held(pipeline, stage, true) {
+        return Ok(None);
+    }
+    let names = [
+        ("job", Some(found.id.to_string())),
+        ("batch", found.batch.map(|b| b.to_string())),
+        ("collection", found.collection.clone()),
+    ];
+    for (kind, name) in names {
+        let Some(name) = name else { continue };
+        let hold: Option<(String, Micros, String)> = tx.first(&HOLD, &db::params![kind, &name])?;
+        if let Some((who, at, reason)) = hold {
+            return Ok(Some(format!(
+                ", and is held when this stage ends: {kind} `{name}` is held by {who} since {}: {reason}",
+                show_time(at)
+            )));
+        }
+    }
+    Ok(None)
 }
 
 fn failed(tx: &mut Tx<'_>, catalog: &Catalog, found: &Whole) -> Result<String> {
@@ -189,7 +215,7 @@ fn ready(
             p.reason
         ));
     }
-    if !found.begun
+    if hold::may_be_held(catalog.pipeline(stage.pipeline)?, stage, found.begun)
         && let Some(by) = hold::held_names(tx)?.of(found.batch, found.collection.as_deref())
     {
         return held(tx, found, by);

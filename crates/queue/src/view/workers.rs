@@ -26,6 +26,7 @@ pub struct WorkerView {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkerJob {
+    #[serde(rename = "id")]
     pub job: i64,
     pub subject: String,
     pub since: Micros,

@@ -147,6 +147,42 @@ fn a_probe_that_ends_otherwise_is_over(w: &World) {
     }
 }
 
+/// "An error that says that its target is down opens the breaker at once": a job that is alone waits
+/// for it as long as that takes, and loses no attempt.
+fn a_job_that_is_alone_waits_for_a_target_that_is_down(w: &World) {
+    let mut spec = PipelineSpec::queue("copies");
+    spec.stages[0].1.max_attempts = 1;
+    let copies = w.make(spec);
+    let is_down = || {
+        let error = JobError::new("unreachable", "connection refused").at("s3-west");
+        Outcome::Transient(error.down())
+    };
+    let a = w.worker("a");
+    let job = w.add(&copies, "alone");
+    a.work(&copies, is_down());
+    assert_eq!((w.status(job), w.state(job)), (Status::Queued, Some(State::Blocked)));
+    assert!(a.next(&copies).is_none(), "not before its time");
+    for _ in 0..4 {
+        w.advance(target(w).unwrap().next_probe.unwrap() - w.now());
+        let p = w.worker("p");
+        let probe = p.next(&copies).expect("a probe");
+        p.settle(&probe, is_down());
+        assert_eq!(w.state(job), Some(State::Blocked));
+    }
+    // Others that need it do not try in vain.
+    w.add_job(&copies, needing("another"));
+    assert!(w.worker("b").next(&copies).is_none());
+    assert_eq!(attempts(w), 0, "no attempt was counted");
+    w.advance(target(w).unwrap().next_probe.unwrap() - w.now());
+    let p = w.worker("q");
+    let probe = p.next(&copies).expect("a probe");
+    p.settle(&probe, Outcome::success());
+    assert!(target(w).is_none_or(|t| t.opened_at.is_none()));
+    let other = p.next(&copies).expect("the other goes on");
+    p.settle(&other, Outcome::success());
+    assert_eq!(w.status(job), Status::Succeeded);
+}
+
 /// Blocked jobs can be held, released and cancelled like any others.
 fn people_reach_blocked_jobs(w: &World) {
     let copies = patient_queue(w);
@@ -168,5 +204,6 @@ both!(
     one_success_closes_it,
     a_dead_workers_probe_is_void,
     a_probe_that_ends_otherwise_is_over,
+    a_job_that_is_alone_waits_for_a_target_that_is_down,
     people_reach_blocked_jobs,
 );

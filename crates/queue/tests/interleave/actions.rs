@@ -193,7 +193,7 @@ impl Call {
                 let settled = settle::settle(tx, now, catalog, self.worker, "w", &[item])?;
                 return Ok((Vec::new(), matches!(settled[..], [Settled::Stale])));
             }
-            Action::Hold(job) => hold::hold_job(tx, now, catalog, ANN, *job)?,
+            Action::Hold(job) => drop(hold::hold_job(tx, now, catalog, ANN, *job)?),
             Action::Release(job) => hold::release_job(tx, now, catalog, ANN, *job)?,
             Action::Cancel(job) => drop(cancel::cancel(tx, now, catalog, ANN, *job)?),
             Action::Requeue(job) => _ = requeue::requeue(tx, now, catalog, ANN, *job, None)?,
@@ -229,7 +229,10 @@ impl Call {
 /// What the answers themselves refute.
 pub fn refuted(done: &[Done]) -> Vec<String> {
     let mut wrong = Vec::new();
-    let takes = |d: &Done| matches!(d.action, Action::Reap | Action::TakeOver { .. });
+    let takes = |d: &Done| {
+        use Action::{FlipHeld, Hold, Reap, TakeOver};
+        matches!(d.action, Reap | TakeOver { .. } | Hold(_) | FlipHeld)
+    };
     let taken_away = done.iter().any(takes);
     for one in done {
         // A finish is refused only if somebody took the job away.

@@ -5,10 +5,10 @@ use db::{Micros, Statement, Tx, Value};
 use queue::rules::batch::{self, Entry, NewBatch};
 use queue::rules::claim::{self, Request};
 use queue::rules::lease::{self, NewWorker};
-use queue::rules::people::hold;
+use queue::rules::people::{self, hold};
 use queue::rules::pipelines::PipelineSpec;
 use queue::rules::{add, settle};
-use queue::{Catalog, Claimed, JobError, NewJob, Outcome, Result, Settlement};
+use queue::{Catalog, Claimed, JobError, NewJob, Outcome, Result, Settlement, Status};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -276,8 +276,10 @@ impl<'t, 'c> Stage<'t, 'c> {
                     finish(self.tx, self.now, self.catalog, worker, claimed, outcome.clone())?;
                 }
             }
-            // A job that runs or is held already stays as it is.
-            5 => drop(hold::hold_job(self.tx, self.now, self.catalog, ANN, added)),
+            // A job that runs or is held already stays as it is: it is in somebody's hands.
+            5 if people::look(self.tx, added)?.status() == Status::Queued => {
+                hold::hold_job(self.tx, self.now, self.catalog, ANN, added)?;
+            }
             _ => {}
         }
         Ok(())

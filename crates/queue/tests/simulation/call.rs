@@ -315,7 +315,7 @@ pub fn perform(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call) -> Res
 
 fn perform_for_people(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call) -> Result<Answer> {
     match call {
-        Call::HoldJob { job } => hold::hold_job(tx, now, catalog, PERSON, *job)?,
+        Call::HoldJob { job } => drop(hold::hold_job(tx, now, catalog, PERSON, *job)?),
         Call::ReleaseJob { job } => hold::release_job(tx, now, catalog, PERSON, *job)?,
         Call::Hold { whose: Whose::Batch(id) } => batch::hold(tx, now, PERSON, *id)?,
         Call::Hold { whose } => hold::hold_group(tx, now, PERSON, whose.group())?,

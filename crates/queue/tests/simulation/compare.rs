@@ -30,11 +30,10 @@ pub fn compare(model: &mut Model, t: &Tables) -> Verdict {
 /// A job of a held group becomes held when it is flipped, or when a claim meets it before.
 fn adopt_hold(model: &mut Model, id: i64, row: &WaitingRow) {
     let job = &model.jobs[&id];
-    let group = model.held_by(job.batch, job.collection.as_deref());
+    let group = model.group_of(job);
     let flipped = row.state == 3 && row.blocked_on.as_deref() != Some("job");
     if let Some(w) = job.waiting()
         && w.held.is_none()
-        && !w.begun
         && flipped
         && group.is_some()
         && let Place::Waiting(w) = &mut model.change(id).place
@@ -142,7 +141,12 @@ fn tries(model: &Model, t: &Tables) -> Verdict {
         .jobs
         .values()
         .flat_map(|j| j.checkpoints.iter().map(|((s, k), v)| (j.id, *s, k.as_str(), v.as_str())));
-    same("checkpoints", marks, each.collect())
+    same("checkpoints", marks, each.collect())?;
+    let left: Vec<(i64, i64, &str)> =
+        t.states.iter().map(|s| (s.job, s.stage, s.state.as_str())).collect();
+    let each = model.jobs.values();
+    let each = each.flat_map(|j| j.states.iter().map(|(s, state)| (j.id, *s, state.as_str())));
+    same("states", left, each.collect())
 }
 
 fn targets(model: &Model, t: &Tables) -> Verdict {
@@ -183,6 +187,9 @@ fn others(model: &Model, t: &Tables) -> Verdict {
             Whose::Collection(name) => ("collection".to_string(), name.clone()),
         });
     }
+    let running = |j: &&Job| j.running().is_some_and(|r| r.hold);
+    let held = model.jobs.values().filter(running);
+    names.extend(held.map(|j| ("job".to_string(), j.id.to_string())));
     names.extend(model.pauses.iter().map(|(kind, id)| (format!("pause {kind}"), id.to_string())));
     names.sort();
     let rows: Vec<(String, String)> =

@@ -132,7 +132,33 @@ fn of_waiting() -> Vec<Mutant> {
     vec![
         mutant("promotion dropped", &[("sql/promote", "set state = 0", "set state = 1")]),
         mutant("line ignored", &[("sql/ahead_in_line", "state in (0, 1)", "state = 9")]),
-        mutant("hold ignored", &[("sql/held_names", "from holds", "from holds where false")]),
+        mutant(
+            "hold ignored",
+            &[
+                ("sql/held_names", "from holds", "from holds where false"),
+                ("sql/held_names_locked", "from holds", "from holds where false"),
+            ],
+        ),
+        mutant(
+            "hold ignored between stages",
+            &[("sql/settle_context", "exists (select 1 from holds)", "1 = 0")],
+        ),
+        mutant(
+            "hold ignored by claims",
+            &[("sql/claim_context", "exists (select 1 from holds)", "1 = 0")],
+        ),
+        mutant(
+            "begun jobs not held with their group",
+            &[("sql/group_members", "state <> 3 end", "state <> 3 and begun = 0 end")],
+        ),
+        mutant(
+            "claimed jobs of a held group start",
+            &[("sql/buffered_runs", "s.started_at is null", "s.started_at is null and s.id < 0")],
+        ),
+        mutant(
+            "hold of a running job forgotten",
+            &[("sql/take_job_hold", "where kind = 'job'", "where kind = 'nothing'")],
+        ),
         mutant(
             "pause of a stage ignored",
             &[("sql/claim_context", "kind = 'stage' and id = ?2", "kind = 'stage' and id = -?2")],
@@ -225,7 +251,36 @@ fn of_records() -> Vec<Mutant> {
         ),
         mutant(
             "failures not resolved",
-            &[("sql/resolve_failures", "job <> ?1", "job <> ?1 and job < 0")],
+            &[("sql/resolve_failures", "job < ?1", "job < ?1 and job < 0")],
+        ),
+        mutant("later failures resolved", &[("sql/resolve_failures", "job < ?1", "job <> ?1")]),
+        mutant(
+            "rows of one batch resolved by one another",
+            &[("sql/resolve_failures", "and not exists (", "and ?1 > 0 or not exists (")],
+        ),
+        mutant(
+            "rows of one batch superseded by a retry",
+            &[(
+                "sql/failed_jobs",
+                "or k.batch <> j.batch",
+                "or k.batch = j.batch or k.batch <> j.batch",
+            )],
+        ),
+        mutant(
+            "superseded rows count as preserved",
+            &[("sql/batch_replaced_count", "select count(*)", "select 0 * count(*)")],
+        ),
+        mutant(
+            "what is superseded not noted",
+            &[("sql/note_replaced", "values (?1, ?2, ?3)", "values (?1, ?2, null)")],
+        ),
+        mutant(
+            "state not kept",
+            &[("sql/keep_state", "values (?1, ?2, ?3, ?4)", "select ?1, ?2, ?3, ?4 where ?1 < 0")],
+        ),
+        mutant(
+            "state of a stage that runs again kept",
+            &[("sql/forget_state", "where job = ?1", "where job = -?1")],
         ),
         mutant(
             "checkpoint not forgotten",

@@ -148,6 +148,13 @@ impl Pick<'_> {
 
     /// A subject has one lock where subjects coalesce; elsewhere any lock will do.
     fn subject_and_lock(&mut self, pipe: usize) -> (String, Option<String>) {
+        let failed = |j: &&Job| j.pipe == pipe && j.failed().is_some();
+        let failed: Vec<i64> = self.model.jobs.values().filter(failed).map(|j| j.id).collect();
+        if let Some(id) = self.one(&failed).filter(|_| self.rng.random_range(0..100) < 40) {
+            // What failed is added again.
+            let job = &self.model.jobs[&id];
+            return (job.subject.clone(), Some(job.lock.clone()));
+        }
         let index = self.rng.random_range(0..SUBJECTS.len());
         let lock = match self.model.pipes[pipe].coalesces {
             true => (index % 2 == 0).then(|| LOCKS[index / 2].to_string()),
@@ -208,6 +215,9 @@ impl Pick<'_> {
     fn add_failed(&mut self) -> Call {
         let pipeline = self.pipe();
         let mut job = self.new_job(pipeline);
+        if job.batch.is_none() && self.chance(50) {
+            job.batch = self.open_batch(pipeline);
+        }
         job.priority = None;
         Call::AddFailed { pipeline, job }
     }
@@ -297,7 +307,8 @@ impl Pick<'_> {
     fn outcome(&mut self, lease: &Lease) -> Outcome {
         // Now and then a target is down for a while, whoever asks for it.
         if self.model.now / (40 * SECOND) % 3 == 1 && self.chance(70) {
-            return Outcome::Transient(JobError::new("down", "no answer").at(TARGETS[0]));
+            let error = JobError::new("down", "no answer").at(TARGETS[0]);
+            return Outcome::Transient(if self.chance(50) { error.down() } else { error });
         }
         match self.rng.random_range(0..100) {
             0..44 => Outcome::Success(self.handover(lease)),
@@ -309,6 +320,7 @@ impl Pick<'_> {
             55..77 => {
                 let error = JobError::new("down", "no answer");
                 let error = if self.chance(75) { error.at(self.name(&TARGETS)) } else { error };
+                let error = if self.chance(5) { error.down() } else { error };
                 Outcome::Transient(error)
             }
             77..85 => Outcome::Permanent(JobError::new("broken", "it is broken")),
@@ -334,6 +346,10 @@ impl Pick<'_> {
             let (stage, own) = (self.any_stage(), self.chance(50));
             let (pipe, position) = self.model.stage(if own { lease.stage } else { stage });
             handover.next_stage = Some(self.model.pipes[pipe].stages[position].name.clone());
+        }
+        if self.chance(20) {
+            let value = self.rng.random_range(0..9).into();
+            handover.state = Some(queue::JobState::from_iter([("n".to_string(), value)]));
         }
         if self.chance(15) {
             handover.priority = Some(self.rng.random_range(40..60));
@@ -384,11 +400,17 @@ impl Pick<'_> {
         let after =
             if self.chance(70) { 0 } else { self.rng.random_range(0..self.model.newest + 1) };
         Some(match self.rng.random_range(0..100) {
-            0..8 => {
-                Call::HoldJob { job: self.job(|j| j.waiting().is_some_and(|w| w.held.is_none()))? }
-            }
+            0..8 => Call::HoldJob {
+                job: self.job(|j| {
+                    let waits = j.waiting().is_some_and(|w| w.held.is_none());
+                    waits || j.running().is_some_and(|r| !r.hold)
+                })?,
+            },
             8..18 => Call::ReleaseJob {
-                job: self.job(|j| j.waiting().is_some_and(|w| w.held.is_some()))?,
+                job: self.job(|j| {
+                    let waits = j.waiting().is_some_and(|w| w.held.is_some());
+                    waits || j.running().is_some_and(|r| r.hold)
+                })?,
             },
             18..23 => Call::Hold { whose: self.whose() },
             23..30 => Call::Release { whose: self.held_group() },

@@ -58,6 +58,9 @@ rows!(TriesRow {
 rows!(CheckpointRow { job: i64, stage: i64, key: String, value: String }
     "select job, stage, key, value from checkpoints order by job, stage, key");
 
+rows!(StateRow { job: i64, stage: i64, state: String }
+    "select job, stage, state from states order by job, stage");
+
 rows!(TargetRow {
     name: String, errors: i64, opened_at: Option<i64>, next_probe: Option<i64>, probe_wait: i64, probe_job: Option<i64>,
 } "select name, errors, opened_at, next_probe, probe_wait, probe_job from targets order by name");
@@ -96,6 +99,7 @@ pub struct Tables {
     pub failures: BTreeMap<i64, FailureRow>,
     pub tries: Vec<TriesRow>,
     pub checkpoints: Vec<CheckpointRow>,
+    pub states: Vec<StateRow>,
     pub targets: Vec<TargetRow>,
     pub reservations: Vec<ReservationRow>,
     pub batches: BTreeMap<i64, BatchRow>,
@@ -120,6 +124,7 @@ impl Tables {
             failures: failures.into_iter().map(|r| (r.job, r)).collect(),
             tries: tx.query(&TriesRow::SELECT, &[])?,
             checkpoints: tx.query(&CheckpointRow::SELECT, &[])?,
+            states: tx.query(&StateRow::SELECT, &[])?,
             targets: tx.query(&TargetRow::SELECT, &[])?,
             reservations: tx.query(&ReservationRow::SELECT, &[])?,
             batches: batches.into_iter().map(|r| (r.id, r)).collect(),

@@ -195,7 +195,7 @@ impl World {
         self.rule(move |tx, now, c| people::cancel::cancel(tx, now, c, ANN, job))
     }
 
-    pub fn hold(&self, job: i64) -> Result<()> {
+    pub fn hold(&self, job: i64) -> Result<people::hold::JobHold> {
         self.rule(move |tx, now, c| people::hold::hold_job(tx, now, c, ANN, job))
     }
 

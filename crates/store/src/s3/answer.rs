@@ -21,6 +21,8 @@ pub(super) struct Refusal {
     pub headers: HeaderMap,
     pub code: String,
     pub message: String,
+    /// Where the bucket is, as far as the body says so.
+    region: Option<String>,
 }
 
 /// What to do about a refusal before giving up.
@@ -40,19 +42,35 @@ impl Refusal {
         let text = |name| parsed.as_ref().and_then(|error| error.text_of(name)).map(str::to_owned);
         let code = text("Code").unwrap_or_default();
         let message = text("Message").unwrap_or_default();
-        Refusal { status, headers, code, message }
+        let region = text("Region").filter(|region| !region.is_empty());
+        Refusal { status, headers, code, message, region }
+    }
+
+    /// The region that the server says the bucket is in: Amazon in a header, Garage in the body.
+    pub(super) fn region(&self) -> Option<&str> {
+        text(&self.headers, "x-amz-bucket-region").or(self.region.as_deref())
+    }
+
+    /// Whether the server says that it is asked too often, rather than that it failed.
+    pub(super) fn is_throttling(&self) -> bool {
+        matches!(
+            self.code.as_str(),
+            "SlowDown"
+                | "Throttling"
+                | "ThrottlingException"
+                | "TooManyRequests"
+                | "RequestLimitExceeded"
+                | "BandwidthLimitExceeded"
+                | "SlowDownRead"
+                | "SlowDownWrite"
+        )
     }
 
     pub(super) fn remedy(&self) -> Remedy {
+        if self.is_throttling() {
+            return Remedy::SlowDown;
+        }
         match self.code.as_str() {
-            "SlowDown"
-            | "Throttling"
-            | "ThrottlingException"
-            | "TooManyRequests"
-            | "RequestLimitExceeded"
-            | "BandwidthLimitExceeded"
-            | "SlowDownRead"
-            | "SlowDownWrite" => return Remedy::SlowDown,
             "ExpiredToken" | "TokenRefreshRequired" => return Remedy::RefreshCredentials,
             "RequestTimeTooSkewed" => return Remedy::AdjustClock,
             // The bytes changed on the way: what is sent was hashed from memory, so sending it
@@ -67,9 +85,7 @@ impl Refusal {
             "XMinioStorageFull" => return Remedy::GiveUp,
             _ => {}
         }
-        if self.headers.contains_key("x-amz-bucket-region")
-            && matches!(self.status.as_u16(), 301 | 307 | 400)
-        {
+        if self.region().is_some() && matches!(self.status.as_u16(), 301 | 307 | 400 | 403) {
             return Remedy::ChangeRegion;
         }
         match self.status.as_u16() {
@@ -89,28 +105,17 @@ impl Refusal {
     }
 
     pub(super) fn kind(&self) -> ErrorKind {
-        match self.code.as_str() {
-            "NoSuchKey" | "NoSuchUpload" | "NoSuchVersion" | "NoSuchBucket" => ErrorKind::NotFound,
-            "InvalidObjectState" => ErrorKind::Cold,
-            "IncompleteBody" | "RequestTimeout" => ErrorKind::Transient,
-            "QuotaExceeded" | "XMinioStorageFull" | "InsufficientStorage" => ErrorKind::NoSpace,
-            "KeyTooLongError" | "KeyTooLong" | "InvalidURI" => ErrorKind::InvalidKey,
-            "BadDigest"
-            | "XAmzContentSHA256Mismatch"
-            | "XAmzContentChecksumMismatch"
-            | "InvalidDigest" => ErrorKind::Corrupt,
-            _ => match self.status.as_u16() {
-                401 | 403 => ErrorKind::Denied,
-                404 => ErrorKind::NotFound,
-                409 | 412 => ErrorKind::PreconditionFailed,
-                416 => ErrorKind::InvalidRange,
-                501 => ErrorKind::Unsupported,
-                507 => ErrorKind::NoSpace,
-                429 | 503 => ErrorKind::Throttled,
-                408 | 500 | 502 | 504 => ErrorKind::Transient,
-                _ => ErrorKind::Permanent,
-            },
-        }
+        kind_of_code(&self.code).unwrap_or_else(|| match self.status.as_u16() {
+            401 | 403 => ErrorKind::Denied,
+            404 => ErrorKind::NotFound,
+            409 | 412 => ErrorKind::PreconditionFailed,
+            416 => ErrorKind::InvalidRange,
+            501 => ErrorKind::Unsupported,
+            507 => ErrorKind::NoSpace,
+            429 | 503 => ErrorKind::Throttled,
+            408 | 500 | 502 | 504 => ErrorKind::Transient,
+            _ => ErrorKind::Permanent,
+        })
     }
 
     pub(super) fn into_error(self, key: &str) -> Error {
@@ -129,6 +134,27 @@ impl Refusal {
     }
 }
 
+/// What an error code says by itself, whatever the status of the answer it came in.
+pub(super) fn kind_of_code(code: &str) -> Option<ErrorKind> {
+    Some(match code {
+        "NoSuchKey" | "NoSuchUpload" | "NoSuchVersion" | "NoSuchBucket" => ErrorKind::NotFound,
+        "InvalidObjectState" => ErrorKind::Cold,
+        "IncompleteBody" | "RequestTimeout" | "InternalError" | "OperationAborted"
+        | "ServiceUnavailable" => ErrorKind::Transient,
+        "SlowDown" => ErrorKind::Throttled,
+        "AccessDenied" => ErrorKind::Denied,
+        "PreconditionFailed" => ErrorKind::PreconditionFailed,
+        "NotImplemented" => ErrorKind::Unsupported,
+        "QuotaExceeded" | "XMinioStorageFull" | "InsufficientStorage" => ErrorKind::NoSpace,
+        "KeyTooLongError" | "KeyTooLong" | "InvalidURI" => ErrorKind::InvalidKey,
+        "BadDigest"
+        | "XAmzContentSHA256Mismatch"
+        | "XAmzContentChecksumMismatch"
+        | "InvalidDigest" => ErrorKind::Corrupt,
+        _ => return None,
+    })
+}
+
 /// A header as text.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
@@ -137,24 +163,38 @@ pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// What the headers of a head or get say of an object of this size.
 pub(super) fn meta(headers: &HeaderMap, size: u64) -> Meta {
     let class = text(headers, "x-amz-storage-class").map(StorageClass::new);
+    let (digest, vouched) = digest(headers);
     Meta {
         size,
         modified: text(headers, "last-modified").and_then(clock::parse_http),
         etag: text(headers, "etag").map(str::to_owned),
-        digest: digest(headers),
+        digest,
+        vouched,
         availability: availability(headers, class.as_ref()),
         storage_class: class,
     }
 }
 
-/// The digest of the server, or else the one that was announced when the object was put.
-pub(super) fn digest(headers: &HeaderMap) -> Option<Digest> {
+/// The digest of the server, or else the one that was announced when the object was put; and
+/// whether the server vouches for it. Of an object in parts it has compared each part, and the
+/// announced digest is of the bytes that were cut into them: an upload is only completed if so.
+pub(super) fn digest(headers: &HeaderMap) -> (Option<Digest>, bool) {
     let of_server = text(headers, "x-amz-checksum-sha256").and_then(parse_checksum);
-    let announced = || text(headers, META_SHA256).and_then(Sha256Digest::from_hex);
+    // No store has a SHA-256 of the whole of what it got in parts, whatever one may call it.
+    let in_parts = headers.contains_key(META_PART_BYTES);
     match of_server {
-        Some(whole @ Digest::Sha256(_)) => Some(whole),
-        of_parts => announced().map(Digest::Sha256).or(of_parts),
+        Some(Digest::Sha256(_)) if in_parts => (announced(headers).map(Digest::Sha256), false),
+        Some(whole @ Digest::Sha256(_)) => (Some(whole), true),
+        of_parts => {
+            let digest = announced(headers).map(Digest::Sha256).or(of_parts);
+            (digest, of_parts.is_some())
+        }
     }
+}
+
+/// The SHA-256 of the whole that was announced when the object was put.
+pub(super) fn announced(headers: &HeaderMap) -> Option<Sha256Digest> {
+    text(headers, META_SHA256).and_then(Sha256Digest::from_hex)
 }
 
 /// Reads `base64` for a whole object, `base64-N` for one of N parts.

@@ -2,25 +2,30 @@
 
 use super::answer::{Refusal, Remedy, text};
 use super::clock;
-use super::config::{Base, S3Config};
+use super::config::{AccessPoint, Base, S3Config};
+use super::connect::{Connecting, Lost};
 use super::credentials::CachedCredentials;
 use super::http::{Answer, Http, Moment};
+use super::limit::{Limit, SharedMemory};
 use super::pause::Pauses;
 use super::sign::{ToSign, encode, query_string, sign};
 use crate::digest::Sha256Digest;
 use crate::error::{Error, ErrorKind, Result};
+use crate::meta::StorageClass;
 use bytes::Bytes;
-use http::header::{HOST, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, StatusCode};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// An error page is short; more of it is not read.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 /// A page of a listing: a thousand keys of a thousand bytes, escaped.
 const DOCUMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// What servers write into their logs about who asked.
+const NAME_AND_VERSION: &str = concat!("accession-store/", env!("CARGO_PKG_VERSION"));
 
 /// A request that can be sent again: its body is in memory.
 #[derive(Debug, Clone)]
@@ -44,6 +49,13 @@ impl Request {
             body: Bytes::new(),
             body_sha256: Sha256Digest::of(b""),
         }
+    }
+
+    /// Whether this was refused in a way that may be about the region, without a body to say so.
+    fn is_unexplained(&self, failure: &Try) -> bool {
+        let Try::Refused(refusal) = failure else { return false };
+        let code = refusal.status.as_u16();
+        self.method == Method::HEAD && matches!(code, 301 | 307 | 400)
     }
 
     pub(super) fn query(mut self, name: &str, value: impl ToString) -> Request {
@@ -84,6 +96,16 @@ pub(super) struct Failure {
     pub uncertain: bool,
 }
 
+impl Failure {
+    fn of_store_that_is_down(self) -> Failure {
+        let (key, detail) = (self.error.key(), self.error.detail());
+        let error = Error::new(ErrorKind::Unavailable, key, detail)
+            .in_store(self.error.store())
+            .with_retry_after(self.error.retry_after());
+        Failure { error, ..self }
+    }
+}
+
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Error {
         failure.error
@@ -97,7 +119,10 @@ pub(super) struct Client {
     http: Http,
     credentials: CachedCredentials,
     pauses: Pauses,
-    requests: Arc<Semaphore>,
+    requests: Limit,
+    /// What puts, and what gets, take beyond one part each.
+    pub put_memory: SharedMemory,
+    pub get_memory: SharedMemory,
     /// The region and address that answered last; a bucket may turn out to be elsewhere.
     place: RwLock<(String, Base)>,
     /// Seconds by which the server's clock is ahead of ours.
@@ -112,14 +137,17 @@ impl std::fmt::Debug for Client {
 
 impl Client {
     pub(super) fn new(config: S3Config) -> Result<Client> {
-        let http = Http::new(config.stall, config.answer)?;
+        let how = Connecting { proxies: true, ca_bundle: config.ca_bundle.clone() };
+        let http = Http::new(config.stall, config.answer, &how)?;
         let place = RwLock::new((config.region.clone(), config.base()?));
         Ok(Client {
             url: config.url(),
             credentials: CachedCredentials::new(config.credentials.clone(), http.clone()),
             http,
             pauses: Pauses::new(config.pause_first),
-            requests: Arc::new(Semaphore::new(config.requests_max.max(1))),
+            requests: Limit::new(config.requests_max),
+            put_memory: SharedMemory::new(config.memory_bytes),
+            get_memory: SharedMemory::new(config.memory_bytes),
             place,
             clock_ahead: AtomicI64::new(0),
             config,
@@ -131,9 +159,26 @@ impl Client {
         crate::key::join(&self.config.prefix, key)
     }
 
+    /// How a new object is to be kept: its class, and how the server encrypts it.
+    pub(super) fn keep_as(&self, request: Request, class: Option<&StorageClass>) -> Request {
+        let headers = [
+            ("x-amz-storage-class", class.or(self.config.storage_class.as_ref()).map(|c| &c.0)),
+            ("x-amz-server-side-encryption", self.config.sse.as_ref()),
+            ("x-amz-server-side-encryption-aws-kms-key-id", self.config.sse_kms_key_id.as_ref()),
+        ];
+        headers.into_iter().fold(request, |request, (name, value)| match value {
+            Some(value) => request.header(name, value),
+            None => request,
+        })
+    }
+
     /// The value of a copy's source.
     pub(super) fn copy_source(&self, key: &str) -> String {
-        format!("/{}/{}", self.config.bucket, encode(&self.full_key(key), true))
+        let key = encode(&self.full_key(key), true);
+        match AccessPoint::of(&self.config.bucket) {
+            Some(_) => format!("{}/object/{key}", self.config.bucket),
+            None => format!("/{}/{key}", self.config.bucket),
+        }
     }
 
     /// Sends a request as often as it takes, within the limits.
@@ -146,6 +191,7 @@ impl Client {
             let failure = match self.send_once(request).await {
                 Ok((answer, permit)) => {
                     self.pauses.succeeded();
+                    self.requests.succeeded();
                     return Ok(Success { answer, permit });
                 }
                 Err(failure) => failure,
@@ -156,6 +202,15 @@ impl Client {
             let corrected = match remedy {
                 Remedy::ChangeRegion => {
                     !std::mem::replace(&mut moved, true) && self.moved(&failure)
+                }
+                // The answer to a HEAD cannot say which region it should be; that to a GET can.
+                Remedy::GiveUp if !moved && request.is_unexplained(&failure) => {
+                    moved = true;
+                    match self.send_once(&Request::new(Method::GET, "").query("max-keys", 1)).await
+                    {
+                        Ok(_) => false,
+                        Err(explained) => self.moved(&explained),
+                    }
                 }
                 Remedy::RefreshCredentials if !refreshed => {
                     refreshed = true;
@@ -173,13 +228,30 @@ impl Client {
             }
             let hopeless = !matches!(remedy, Remedy::TryAgain | Remedy::SlowDown);
             if hopeless || tries >= self.config.tries_max {
-                return Err(failure.report(&request.key, &self.url, tries, uncertain));
+                let down = !hopeless && failure.may_be_down() && !self.answers().await;
+                let failure = failure.report(&request.key, &self.url, tries, uncertain);
+                return Err(if down { failure.of_store_that_is_down() } else { failure });
             }
             let throttled = remedy == Remedy::SlowDown;
+            if throttled {
+                self.requests.throttled();
+            }
             let pause = self.pauses.failed(tries, throttled, failure.retry_after());
             tracing::debug!(key = request.key, tries, ?pause, "trying again: {failure}");
             tokio::time::sleep(pause).await;
             tries += 1;
+        }
+    }
+
+    /// Whether the store answers anything but failures of its own: asked once, when something
+    /// else failed again and again, to tell a store that is down from a request that it cannot
+    /// carry out.
+    async fn answers(&self) -> bool {
+        let request = Request::new(Method::GET, "").query("list-type", 2).query("max-keys", 1);
+        match self.send_once(&request).await {
+            Ok(_) => true,
+            Err(Try::Refused(refusal)) => !refusal.status.is_server_error(),
+            Err(_) => false,
         }
     }
 
@@ -222,9 +294,8 @@ impl Client {
 
     async fn send_once(&self, request: &Request) -> Result<(Answer, OwnedSemaphorePermit), Try> {
         self.pauses.wait().await;
-        // The semaphore is never closed, so this cannot fail.
-        let permit =
-            self.requests.clone().acquire_owned().await.map_err(|e| Try::bad(e.to_string()))?;
+        let permit = self.requests.acquire().await;
+        let permit = permit.ok_or_else(|| Try::bad("the store is being closed".to_owned()))?;
         let (http_request, moment) = self.build(request).await?;
         let mut answer = self.http.send(http_request, moment).await.map_err(Try::Lost)?;
         if answer.status.is_success() {
@@ -262,6 +333,12 @@ impl Client {
             };
             sign(&mut headers, &to_sign, &credentials).map_err(|e| Try::bad(e.to_string()))?;
         }
+        // Not signed, since proxies may write them anew. An empty body has a length too: servers
+        // refuse a put that does not say it.
+        headers.insert(USER_AGENT, HeaderValue::from_static(NAME_AND_VERSION));
+        if matches!(request.method, Method::PUT | Method::POST) {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(request.body.len()));
+        }
         let query = query_string(&request.query);
         let mark = if query.is_empty() { "" } else { "?" };
         let uri = format!("{}://{}{path}{mark}{query}", base.scheme, base.host);
@@ -282,7 +359,7 @@ impl Client {
     /// Follows a bucket to the region that the server named; whether that changed anything.
     fn moved(&self, failure: &Try) -> bool {
         let Try::Refused(refusal) = failure else { return false };
-        let Some(region) = text(&refusal.headers, "x-amz-bucket-region") else { return false };
+        let Some(region) = refusal.region() else { return false };
         let mut config = self.config.clone();
         region.clone_into(&mut config.region);
         let Ok(base) = config.base() else { return false };
@@ -310,7 +387,7 @@ impl Client {
 enum Try {
     Refused(Box<Refusal>),
     /// No answer: it is not known whether the server did what was asked.
-    Lost(String),
+    Lost(Lost),
     Credentials(Error),
     Bad(String),
 }
@@ -323,9 +400,19 @@ impl Try {
     fn remedy(&self) -> Remedy {
         match self {
             Try::Refused(refusal) => refusal.remedy(),
+            Try::Lost(lost) if lost.for_good => Remedy::GiveUp,
             Try::Lost(_) => Remedy::TryAgain,
             Try::Credentials(error) if error.is_retryable() => Remedy::TryAgain,
             Try::Credentials(_) | Try::Bad(_) => Remedy::GiveUp,
+        }
+    }
+
+    /// Whether it was the store that failed, as it would be if it were down.
+    fn may_be_down(&self) -> bool {
+        match self {
+            Try::Refused(refusal) => refusal.status.is_server_error() && !refusal.is_throttling(),
+            Try::Lost(_) | Try::Credentials(_) => true,
+            Try::Bad(_) => false,
         }
     }
 
@@ -352,6 +439,7 @@ impl Try {
                 (status, code) = (Some(refusal.status), refusal.code.clone());
                 refusal.into_error(key)
             }
+            Try::Lost(lost) if lost.for_good => Error::new(ErrorKind::Permanent, key, lost.why),
             Try::Lost(why) => {
                 let detail = format!("{why} (tried {tries} times)");
                 Error::new(ErrorKind::Transient, key, detail)
@@ -367,7 +455,8 @@ impl std::fmt::Display for Try {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Try::Refused(refusal) => write!(f, "{} {}", refusal.status.as_u16(), refusal.code),
-            Try::Lost(why) | Try::Bad(why) => f.write_str(why),
+            Try::Lost(lost) => lost.fmt(f),
+            Try::Bad(why) => f.write_str(why),
             Try::Credentials(error) => error.fmt(f),
         }
     }

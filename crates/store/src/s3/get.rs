@@ -2,7 +2,9 @@
 
 use super::answer::{self, META_PART_BYTES, text};
 use super::client::{Client, Request, Success};
+use super::document::contradiction;
 use super::http::Answer;
+use super::limit::Grant;
 use super::parts::PartsHasher;
 use crate::body::{ByteStream, Object, clip};
 use crate::digest::{Digest, Sha256Hasher};
@@ -25,7 +27,7 @@ pub(super) async fn head(client: &Client, key: &str) -> Result<Meta> {
 
 pub(super) fn head_of(key: &str, headers: &HeaderMap) -> Result<Meta> {
     let size = text(headers, "content-length").and_then(|length| length.parse().ok());
-    let size = size.ok_or_else(|| Error::new(ErrorKind::Permanent, key, "no content-length"))?;
+    let size = size.ok_or_else(|| contradiction(key, "it does not say how long the object is"))?;
     Ok(answer::meta(headers, size))
 }
 
@@ -99,8 +101,11 @@ fn open(
         false => range.end,
     };
     let first = Download::new(source.clone(), range.start..first_end, Some(success.answer));
-    let at_once = (client.config.buffer_bytes / chunk).max(1) as usize;
-    let rest = in_parallel(source, first_end..range.end, chunk, at_once);
+    // One chunk at a time needs no asking; more are fetched ahead as far as there is memory.
+    let ahead = client.config.buffer_bytes.min(range.end - first_end).saturating_sub(chunk);
+    let memory = client.get_memory.grant(ahead);
+    let at_once = 1 + (memory.bytes / chunk) as usize;
+    let rest = in_parallel(source, first_end..range.end, chunk, at_once, memory);
     let body = first.into_stream().chain(rest).boxed();
     let body = match check {
         Some(check) => check.watch(client.url.clone(), key.to_owned(), body),
@@ -115,6 +120,9 @@ fn served(key: &str, asked: Option<&Range<u64>>, answer: &Answer) -> Result<(Ran
     let corrupt = |why: &str| Error::new(ErrorKind::Corrupt, key, why);
     let length = text(&answer.headers, "content-length").and_then(|text| text.parse::<u64>().ok());
     let Some(asked) = asked else {
+        if answer.status != StatusCode::OK {
+            return Err(corrupt("the store sent a part of the object for the whole"));
+        }
         let length = length.ok_or_else(|| corrupt("the answer does not say how long it is"))?;
         return Ok((0..length, length));
     };
@@ -138,7 +146,13 @@ pub(super) fn parse_content_range(text: &str) -> Option<(Range<u64>, u64)> {
 }
 
 /// The rest of a large object: chunks are fetched at the same time and passed on in order.
-fn in_parallel(source: Source, range: Range<u64>, chunk: u64, at_once: usize) -> ByteStream {
+fn in_parallel(
+    source: Source,
+    range: Range<u64>,
+    chunk: u64,
+    at_once: usize,
+    memory: Grant,
+) -> ByteStream {
     let ranges = stream::unfold(range.start, move |start| async move {
         let end = range.end.min(start.saturating_add(chunk));
         (start < end).then_some((start..end, end))
@@ -149,7 +163,11 @@ fn in_parallel(source: Source, range: Range<u64>, chunk: u64, at_once: usize) ->
             Task::spawn(async move { download.into_stream().try_collect::<Vec<Bytes>>().await })
         })
         .buffered(at_once)
-        .map_ok(|chunks| stream::iter(chunks.into_iter().map(Ok)))
+        .map_ok(move |chunks| {
+            // Given back with the stream.
+            let _held = &memory;
+            stream::iter(chunks.into_iter().map(Ok))
+        })
         .try_flatten()
         .boxed()
 }
@@ -259,8 +277,9 @@ impl Download {
             Err(failure) => return Err(failure.into()),
         };
         let (_, size) = served(&source.key, Some(&self.range), &success.answer)?;
-        if size != source.size {
-            let detail = "the object changed its size while it was read";
+        // Not every store minds the condition: it must be the same object all the same.
+        if size != source.size || text(success.headers(), "etag") != source.etag.as_deref() {
+            let detail = "the object was replaced while it was read";
             return Err(Error::new(ErrorKind::PreconditionFailed, &source.key, detail));
         }
         Ok(success.answer)

@@ -1,13 +1,13 @@
 //! HTTP connections that notice when nothing moves any more.
 
-use crate::error::{Error, ErrorKind, Result};
+use super::connect::{Connecting, Connector, Lost, connector};
+use crate::error::Result;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -91,7 +91,7 @@ impl Answer {
             let frame = frame.map_err(|_| "the answer stopped arriving".to_owned())?;
             let Some(frame) = frame else { return Ok(None) };
             let frame =
-                frame.map_err(|error| format!("the answer broke off: {}", chain(&error)))?;
+                frame.map_err(|error| format!("the answer broke off: {}", Lost::new(&error)))?;
             if let Ok(data) = frame.into_data()
                 && !data.is_empty()
             {
@@ -116,23 +116,14 @@ impl Answer {
 /// A pool of connections.
 #[derive(Debug, Clone)]
 pub(super) struct Http {
-    client: Client<HttpsConnector<HttpConnector>, Watched>,
+    client: Client<HttpsConnector<Connector>, Watched>,
     stall: Duration,
     answer: Duration,
 }
 
 impl Http {
-    pub(super) fn new(stall: Duration, answer: Duration) -> Result<Http> {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_connect_timeout(Some(stall.min(Duration::from_secs(10))));
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(Duration::from_secs(60)));
-        let https = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_tls_config(tls_config()?)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
+    pub(super) fn new(stall: Duration, answer: Duration, how: &Connecting) -> Result<Http> {
+        let https = connector(stall.min(Duration::from_secs(10)), how)?;
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(20))
@@ -140,59 +131,26 @@ impl Http {
         Ok(Http { client, stall, answer })
     }
 
-    /// Sends one request; the message says why there is no answer.
+    /// Sends one request; what went wrong says why there is no answer.
     pub(super) async fn send(
         &self,
         request: http::Request<Watched>,
         moment: Moment,
-    ) -> Result<Answer, String> {
+    ) -> Result<Answer, Lost> {
         let mut sending = std::pin::pin!(self.client.request(request));
         let answer = loop {
             let (moved, ended) = moment.get();
             let limit = if ended { self.answer } else { self.stall };
             tokio::select! {
-                answer = &mut sending => break answer.map_err(|error| chain(&error))?,
+                answer = &mut sending => break answer.map_err(|error| Lost::new(&error))?,
                 () = tokio::time::sleep_until(moved + limit) => {}
             }
             if moment.get() == (moved, ended) {
                 let what = if ended { "no answer" } else { "the request stopped moving" };
-                return Err(format!("{what} for {} ms", limit.as_millis()));
+                return Err(format!("{what} for {} ms", limit.as_millis()).into());
             }
         };
         let (head, body) = answer.into_parts();
         Ok(Answer { status: head.status, headers: head.headers, body, stall: self.stall })
     }
-}
-
-/// TLS with the certificates of this system. Where it has none, plain HTTP still works, and the
-/// refusal of every certificate says what is wrong.
-fn tls_config() -> Result<rustls::ClientConfig> {
-    use hyper_rustls::ConfigBuilderExt;
-    let begin = || {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = rustls::ClientConfig::builder_with_provider(provider);
-        builder.with_safe_default_protocol_versions().map_err(|error| {
-            Error::new(ErrorKind::Permanent, "", format!("TLS cannot be set up: {error}"))
-        })
-    };
-    match begin()?.with_native_roots() {
-        Ok(builder) => Ok(builder.with_no_client_auth()),
-        Err(error) => {
-            tracing::warn!("this system has no certificates, https:// will not work: {error}");
-            let none = rustls::RootCertStore::empty();
-            Ok(begin()?.with_root_certificates(none).with_no_client_auth())
-        }
-    }
-}
-
-/// An error with its causes, since the outermost often says only that there was one.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -2,8 +2,8 @@
 
 use super::client::{Client, Request};
 use super::clock;
-use super::xml::{self, Element};
-use crate::error::{Error, ErrorKind, Result};
+use super::document::{self, contradiction, is_truncated, next_marker, number, required};
+use crate::error::Result;
 use crate::key::check_key;
 use crate::meta::{Entry, Kind, ListOptions, Page, Unfinished};
 use http::Method;
@@ -19,12 +19,22 @@ pub(super) struct Listed {
     is_prefix: bool,
 }
 
+/// Where a page of a listing starts.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum From<'a> {
+    Start,
+    /// Where the page before said that the next one starts.
+    Token(&'a str),
+    /// After this key.
+    After(&'a str),
+}
+
 /// One page of raw keys below a prefix.
 pub(super) async fn page(
     client: &Client,
     prefix: &str,
     recursive: bool,
-    token: Option<&str>,
+    from: From<'_>,
     limit: usize,
 ) -> Result<(Vec<Listed>, Option<String>)> {
     let mut start = client.full_key(prefix);
@@ -43,27 +53,52 @@ pub(super) async fn page(
     if !recursive {
         request = request.query("delimiter", "/");
     }
+    let token = match from {
+        From::Start => None,
+        From::Token(token) => Some(token),
+        From::After(key) => {
+            request = request.query("start-after", client.full_key(key));
+            None
+        }
+    };
     if let Some(token) = token {
         request = request.query("continuation-token", token);
     }
-    let answer = document(client, prefix, &request).await?;
+    let document = client.document(&request).await?;
+    let answer = document::read(prefix, &document, &["ListBucketResult"])?;
     let mut listed = Vec::new();
     for object in answer.children("Contents") {
-        let size = object.text_of("Size").and_then(|size| size.parse().ok());
+        let key = required(prefix, object, "Key")?;
+        let size = number(prefix, object, "Size")?;
         let modified = object.text_of("LastModified").and_then(clock::parse_iso);
-        let key = object.text_of("Key").and_then(|key| own_key(client, key));
-        let (Some(key), Some(size)) = (key, size) else {
-            return Err(Error::new(ErrorKind::Permanent, prefix, "a listing without key or size"));
-        };
+        let below = key.strip_prefix(&start);
+        // Some tools leave empty objects whose keys end in a slash, and some stores list them.
+        let flat = below.is_some_and(|rest| !rest.trim_end_matches('/').contains('/'));
+        let own = own_key(client, key).filter(|_| below.is_some() && (recursive || flat));
+        let key = own.ok_or_else(|| {
+            contradiction(prefix, format!("it lists {key:?}, which was not asked for"))
+        })?;
         listed.push(Listed { key, size, modified, is_prefix: false });
     }
     for common in answer.children("CommonPrefixes") {
-        if let Some(key) = common.text_of("Prefix").and_then(|key| own_key(client, key)) {
-            listed.push(Listed { key, size: 0, modified: None, is_prefix: true });
-        }
+        let full = required(prefix, common, "Prefix")?;
+        let own = own_key(client, full).filter(|_| !recursive && full.starts_with(&start));
+        let key = own.ok_or_else(|| {
+            contradiction(prefix, format!("it lists {full:?}, which was not asked for"))
+        })?;
+        listed.push(Listed { key, size: 0, modified: None, is_prefix: true });
+    }
+    let counted = answer.text_of("KeyCount").and_then(|count| count.trim().parse::<usize>().ok());
+    if counted.is_some_and(|counted| counted > listed.len()) {
+        return Err(contradiction(prefix, "it counts more keys than it lists"));
     }
     listed.sort_by(|one, other| one.key.cmp(&other.key));
-    Ok((listed, next_marker(&answer, "NextContinuationToken", token)))
+    let next = next_marker(prefix, &answer, "NextContinuationToken", token)?;
+    let given = answer.text_of("NextContinuationToken").is_some_and(|next| !next.is_empty());
+    if next.is_none() && given {
+        return Err(contradiction(prefix, "the list is complete, and says where it goes on"));
+    }
+    Ok((listed, next))
 }
 
 /// The key without the prefix of this store.
@@ -74,23 +109,24 @@ fn own_key(client: &Client, full: &str) -> Option<String> {
     }
 }
 
-async fn document(client: &Client, about: &str, request: &Request) -> Result<Element> {
-    let document = client.document(request).await?;
-    xml::parse(&document).map_err(|why| {
-        Error::new(ErrorKind::Permanent, about, format!("the listing is no XML: {why}"))
-    })
-}
-
-/// Where the next page starts. A server that names the same place twice would list forever.
-pub(super) fn next_marker(answer: &Element, name: &str, before: Option<&str>) -> Option<String> {
-    let more = answer.text_of("IsTruncated").is_some_and(|text| text.trim() == "true");
-    let next = answer.text_of(name).filter(|next| more && !next.is_empty());
-    next.filter(|next| Some(*next) != before).map(str::to_owned)
-}
-
 pub(super) async fn list(client: &Client, prefix: &str, options: &ListOptions) -> Result<Page> {
-    let token = options.after.as_deref();
-    let (listed, next) = page(client, prefix, options.recursive, token, options.limit).await?;
+    let from = options.after.as_deref().map_or(From::Start, From::Token);
+    let (listed, next) = page(client, prefix, options.recursive, from, options.limit).await?;
+    entries_of(client, prefix, listed, next).await
+}
+
+/// A page of everything after a key.
+pub(super) async fn list_after(client: &Client, prefix: &str, after: &str) -> Result<Page> {
+    let (listed, next) = page(client, prefix, true, From::After(after), PAGE_MAX).await?;
+    entries_of(client, prefix, listed, next).await
+}
+
+async fn entries_of(
+    client: &Client,
+    prefix: &str,
+    listed: Vec<Listed>,
+    next: Option<String>,
+) -> Result<Page> {
     let mut entries = Vec::with_capacity(listed.len());
     for (index, object) in listed.iter().enumerate() {
         // The mark of the directory that is listed, left behind by some tools.
@@ -124,7 +160,7 @@ fn file_entry(object: &Listed) -> Entry {
 
 /// Whether nothing but its own mark lies in a directory.
 async fn is_empty(client: &Client, name: &str) -> Result<bool> {
-    let (listed, _) = page(client, name, true, None, 2).await?;
+    let (listed, _) = page(client, name, true, From::Start, 2).await?;
     Ok(listed.iter().all(|object| object.key.strip_suffix('/') == Some(name)))
 }
 
@@ -143,21 +179,33 @@ pub(super) async fn uploads(client: &Client, start: &str) -> Result<Vec<Unfinish
             request = request.query("prefix", &full);
         }
         if let Some((key, id)) = &marker {
-            request = request.query("key-marker", key).query("upload-id-marker", id);
+            request = request.query("key-marker", key);
+            if !id.is_empty() {
+                request = request.query("upload-id-marker", id);
+            }
         }
-        let answer = document(client, start, &request).await?;
+        let document = client.document(&request).await?;
+        let answer = document::read(start, &document, &["ListMultipartUploadsResult"])?;
         for upload in answer.children("Upload") {
-            let key = upload.text_of("Key").and_then(|key| own_key(client, key));
-            let (Some(key), Some(id)) = (key, upload.text_of("UploadId")) else { continue };
+            let key = required(start, upload, "Key")?;
+            let id = required(start, upload, "UploadId")?.to_owned();
+            // Some stores ignore the prefix; what is not below it is not ours.
+            let Some(key) = own_key(client, key).filter(|_| key.starts_with(&full)) else {
+                continue;
+            };
             let begun = upload.text_of("Initiated").and_then(clock::parse_iso);
-            found.push(Unfinished { key: Some(key), id: id.to_owned(), begun });
+            found.push(Unfinished { key: Some(key), id, begun });
         }
-        let before = marker.as_ref().map(|(_, id)| id.as_str());
-        let next_id = next_marker(&answer, "NextUploadIdMarker", before);
-        let next_key = answer.text_of("NextKeyMarker").map(str::to_owned);
-        marker = next_key.zip(next_id);
-        if marker.is_none() {
+        if !is_truncated(start, &answer)? {
             return Ok(found);
         }
+        // The key alone says where it goes on, where a store names no upload.
+        let key = next_marker(start, &answer, "NextKeyMarker", None)?;
+        let id = answer.text_of("NextUploadIdMarker").unwrap_or_default().to_owned();
+        let next = key.map(|key| (key, id));
+        if next == marker {
+            return Err(contradiction(start, "the list goes on where it began"));
+        }
+        marker = next;
     }
 }

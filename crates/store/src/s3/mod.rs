@@ -5,17 +5,22 @@ mod client;
 mod clock;
 mod cold;
 mod config;
+mod connect;
 mod credentials;
+mod document;
 mod get;
 mod http;
+mod limit;
 mod list;
 mod multipart;
 mod parts;
 mod pause;
 mod probe;
 mod put;
+mod remember;
 mod remove;
 mod sign;
+mod versions;
 mod xml;
 
 pub use config::S3Config;
@@ -29,13 +34,11 @@ use crate::meta::{Availability, Capabilities, ListOptions, Meta, Page, Thaw, Unf
 use crate::store::{Condition, PutOptions, SmallFile, Store};
 use ::http::Method;
 use async_trait::async_trait;
+use bytes::Bytes;
 use client::{Client, Request};
-use futures_util::{TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Puts of a batch that are under way at once.
-const BATCH_AT_ONCE: usize = 32;
 
 /// Keeps bytes in a bucket.
 #[derive(Debug, Clone)]
@@ -56,7 +59,38 @@ impl S3Store {
         Ok(S3Store { client: Arc::new(client), support })
     }
 
-    /// What the store turned out to support when it was opened.
+    /// Reaches the bucket without writing anything. What it supports is what is remembered below
+    /// `remembered`, a key of the store; where nothing is, nothing optional is assumed.
+    pub async fn connect(config: S3Config, remembered: Option<&str>) -> Result<S3Store> {
+        let client = Client::new(config)?;
+        let known = match remembered {
+            Some(key) => remember::read(&client, key).await,
+            None => probe::reach(&client).await.map(|()| None),
+        };
+        let support = known.map_err(|error| error.in_store(&client.url))?.unwrap_or_default();
+        Ok(S3Store { client: Arc::new(client), support })
+    }
+
+    /// Reaches the bucket, and tries out what it supports unless that is remembered below the key.
+    pub async fn open_remembering(config: S3Config, key: &str) -> Result<S3Store> {
+        let client = Client::new(config.clone())?;
+        let known = remember::read(&client, key).await.map_err(|e| e.in_store(&client.url))?;
+        match known {
+            Some(support) => Ok(S3Store { client: Arc::new(client), support }),
+            None => S3Store::open_anew(config, key).await,
+        }
+    }
+
+    /// Tries out what the bucket supports, whatever is remembered, and remembers it.
+    pub async fn open_anew(config: S3Config, key: &str) -> Result<S3Store> {
+        let store = S3Store::open(S3Config { probe: true, ..config }).await?;
+        if store.support.write == Support::Yes {
+            remember::write(&store.client, key, &store.support).await;
+        }
+        Ok(store)
+    }
+
+    /// What the store turned out to support.
     pub fn support(&self) -> &S3Support {
         &self.support
     }
@@ -65,15 +99,21 @@ impl S3Store {
         result.map_err(|error| error.in_store(&self.client.url))
     }
 
-    fn check_condition(&self, key: &str, condition: &Condition) -> Result<()> {
+    async fn check_condition(&self, key: &str, condition: &Condition) -> Result<()> {
         let can = match condition {
-            Condition::Always => true,
-            Condition::IfAbsent => self.capabilities().put_if_absent,
-            Condition::IfMatch(_) => self.capabilities().put_if_match,
+            Condition::Always => Support::Yes,
+            Condition::IfAbsent => self.support.put_if_absent,
+            Condition::IfMatch(_) => self.support.put_if_match,
         };
-        match can {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Unsupported, key, "no conditional put")),
+        match (can, condition) {
+            (Support::Yes, _) => Ok(()),
+            // The store may not mind the condition, so it is looked at beforehand too.
+            (Support::Unknown, Condition::IfAbsent) => match get::head(&self.client, key).await {
+                Err(error) if error.is_not_found() => Ok(()),
+                Err(error) => Err(error),
+                Ok(_) => Err(Error::new(ErrorKind::PreconditionFailed, key, "there is an object")),
+            },
+            _ => Err(Error::new(ErrorKind::Unsupported, key, "no conditional put")),
         }
     }
 
@@ -86,19 +126,23 @@ impl S3Store {
         let mut request = Request::new(Method::PUT, to)
             .header("x-amz-copy-source", self.client.copy_source(from))
             .header("x-amz-checksum-algorithm", "SHA256");
-        if let Some(class) = &source.storage_class {
-            request = request.header("x-amz-storage-class", class);
+        if let Some(etag) = &source.etag {
+            request = request.header("x-amz-copy-source-if-match", etag);
         }
+        let request = self.client.keep_as(request, source.storage_class.as_ref());
         let document = self.client.document(&request).await?;
         // A copy that fails on the way is told in an answer that began as a success.
-        let answer = xml::parse(&document)
-            .map_err(|why| Error::new(ErrorKind::Transient, to, format!("copying: {why}")))?;
-        if answer.name == "Error" {
-            let text = |name| answer.text_of(name).unwrap_or_default();
-            let detail = format!("copying: {} {}", text("Code"), text("Message"));
-            return Err(Error::new(ErrorKind::Transient, to, detail));
+        let answer = document::read(to, &document, &["CopyObjectResult"])?;
+        document::required(to, &answer, "ETag")?;
+        let copied = get::head(&self.client, to).await?;
+        let differs = source.digest.zip(copied.digest).is_some_and(|(one, other)| {
+            one.whole().zip(other.whole()).is_some_and(|(one, other)| one != other)
+        });
+        if copied.size != source.size || differs {
+            let why = format!("the copy has {} bytes of {}", copied.size, source.size);
+            return Err(document::contradiction(to, why));
         }
-        get::head(&self.client, to).await
+        Ok(copied)
     }
 }
 
@@ -114,27 +158,31 @@ impl Store for S3Store {
             put_if_absent: is(self.support.put_if_absent),
             put_if_match: is(self.support.put_if_match),
             digests: is(self.support.checksums_kept),
+            digests_of_large: is(self.support.part_checksums_kept),
             storage_classes: is(self.support.thaw),
             ..Capabilities::default()
         }
     }
 
+    fn at_once(&self) -> usize {
+        self.client.config.requests_max
+    }
+
     async fn put(&self, key: &str, body: Body, options: &PutOptions) -> Result<Meta> {
-        self.here(check_key(key).and(self.check_condition(key, &options.condition)))?;
+        self.here(check_key(key))?;
+        self.here(self.check_condition(key, &options.condition).await)?;
         self.here(put::put(&self.client, key, body, options).await)
     }
 
     async fn put_batch(&self, files: Vec<SmallFile>) -> Result<()> {
         self.here(files.iter().try_for_each(|file| check_key(&file.key)))?;
-        let options = PutOptions::default();
         let puts = stream::iter(files.into_iter().map(Ok)).try_for_each_concurrent(
-            BATCH_AT_ONCE,
-            |file| {
-                let (client, options) = (&self.client, &options);
-                async move {
-                    let body = Body::from_bytes(file.content);
-                    put::put(client, &file.key, body, options).await.map(drop)
-                }
+            self.at_once(),
+            |file| async move {
+                let storage_class = file.storage_class;
+                let options = PutOptions { storage_class, ..PutOptions::default() };
+                let body = Body::from_bytes(file.content);
+                put::put(&self.client, &file.key, body, &options).await.map(drop)
             },
         );
         self.here(puts.await)
@@ -145,6 +193,20 @@ impl Store for S3Store {
         self.here(get::get(&self.client, key, range).await)
     }
 
+    async fn get_batch(&self, keys: Vec<String>, bytes_max: usize) -> Result<Vec<Option<Bytes>>> {
+        // As many as fit into the memory of one get, should each be as long as it may be.
+        let fitting = self.client.config.buffer_bytes / (bytes_max as u64).max(1);
+        let at_once = self.at_once().min(usize::try_from(fitting).unwrap_or(usize::MAX)).max(1);
+        let gets = stream::iter(keys.into_iter().map(|key| async move {
+            match self.get(&key, None).await {
+                Ok(object) => object.bytes(bytes_max).await.map(Some),
+                Err(error) if error.is_not_found() => Ok(None),
+                Err(error) => Err(error),
+            }
+        }));
+        gets.buffered(at_once).try_collect().await
+    }
+
     async fn head(&self, key: &str) -> Result<Meta> {
         self.here(check_key(key))?;
         self.here(get::head(&self.client, key).await)
@@ -153,6 +215,11 @@ impl Store for S3Store {
     async fn list(&self, prefix: &str, options: &ListOptions) -> Result<Page> {
         self.here(check_prefix(prefix))?;
         self.here(list::list(&self.client, prefix, options).await)
+    }
+
+    async fn list_after(&self, prefix: &str, after: &str) -> Result<Page> {
+        self.here(check_prefix(prefix))?;
+        self.here(list::list_after(&self.client, prefix, after).await)
     }
 
     async fn copy(&self, from: &str, to: &str) -> Result<Meta> {
@@ -179,6 +246,16 @@ impl Store for S3Store {
         let found = self.here(multipart::list_uploads(&self.client, prefix).await)?;
         let below = |one: &Unfinished| one.key.as_deref().is_some_and(|key| is_below(key, prefix));
         Ok(found.into_iter().filter(below).collect())
+    }
+
+    async fn versions(&self, prefix: &str) -> Result<Option<u64>> {
+        self.here(check_key(prefix))?;
+        self.here(versions::count(&self.client, prefix).await)
+    }
+
+    async fn remove_versions(&self, prefix: &str) -> Result<u64> {
+        self.here(check_key(prefix))?;
+        self.here(versions::remove(&self.client, prefix).await)
     }
 
     async fn abort(&self, unfinished: &Unfinished) -> Result<()> {

@@ -1,11 +1,13 @@
 //! Uploads in parts: several at a time, each with its digest; taken up again, or given up.
 
-use super::answer::{META_PART_BYTES, META_PUT, META_SHA256, base64, parse_checksum, text};
+use super::answer::{
+    self, META_PART_BYTES, META_PUT, META_SHA256, base64, kind_of_code, parse_checksum, text,
+};
 use super::client::{Client, Failure, Request};
 use super::parts::{PARTS_MAX, digest_of_parts, part_bytes};
 use super::probe::{Support, must_refuse};
-use super::put::{Pieces, blocking, check_announced, condition, hash, new_token};
-use super::{get, xml};
+use super::put::{Pieces, blocking, check_announced, condition, hash, md5_hex, new_token};
+use super::{document, get, xml};
 use crate::digest::{Digest, Sha256Digest, Sha256Hasher};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::Meta;
@@ -16,6 +18,7 @@ use futures_util::stream::FuturesUnordered;
 use http::Method;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A part that the store has.
 #[derive(Debug, Clone)]
@@ -35,6 +38,9 @@ pub(super) struct Upload {
     /// What a new upload wrote into the metadata, to recognise the object as its own.
     token: Option<String>,
     there: BTreeMap<u64, Part>,
+    /// It was taken up, and turned out to have been begun with another announced digest: nothing
+    /// can come of it.
+    of_other_content: AtomicBool,
 }
 
 impl Drop for Upload {
@@ -71,10 +77,11 @@ pub(super) async fn put(
     };
     let sent = send_parts(&upload, base, first, pieces, options).await;
     let finished = match sent {
-        Ok((parts, size)) => complete(&mut upload, &parts, size, &options.condition).await,
+        Ok((parts, size)) => complete(&mut upload, &parts, size, options).await,
         Err(error) => Err(error),
     };
-    if finished.is_err() && !options.resume {
+    let hopeless = upload.of_other_content.load(Ordering::Relaxed);
+    if finished.is_err() && (!options.resume || hopeless) {
         upload.keep = true;
         // Given up here rather than on drop, so that nothing is left when the caller hears.
         if let Err(error) = abort(client, key, &upload.id).await {
@@ -97,23 +104,17 @@ pub(super) async fn begin(
         .header(META_PUT, &token)
         .header(META_PART_BYTES, base)
         .header("x-amz-checksum-algorithm", "SHA256");
-    // An upload that is taken up later cannot be told another digest than the first one.
-    if let (Some(digest), false) = (options.sha256, options.resume) {
+    if let Some(digest) = options.sha256 {
         request = request.header(META_SHA256, digest);
     }
-    if let Some(class) = &options.storage_class {
-        request = request.header("x-amz-storage-class", class);
-    }
+    request = client.keep_as(request, options.storage_class.as_ref());
     let document = client.document(&request).await?;
-    let id = xml::parse(&document).ok().and_then(|answer| {
-        answer.text_of("UploadId").filter(|id| !id.is_empty()).map(str::to_owned)
-    });
-    let id = id.ok_or_else(|| {
-        Error::new(ErrorKind::Permanent, key, "the answer to beginning an upload has no id")
-    })?;
+    let answer = document::read(key, &document, &["InitiateMultipartUploadResult"])?;
+    let id = document::required(key, &answer, "UploadId")?.to_owned();
     let (client, key) = (client.clone(), key.to_owned());
     let (keep, there) = (options.resume, BTreeMap::new());
-    Ok(Upload { client, key, id, keep, token: Some(token), there })
+    let of_other_content = AtomicBool::new(false);
+    Ok(Upload { client, key, id, keep, token: Some(token), there, of_other_content })
 }
 
 /// Finds the latest unfinished upload of this key whose parts have our size.
@@ -131,7 +132,9 @@ async fn take_up(client: &Arc<Client>, key: &str, first_bytes: u64) -> Result<Op
         if there.get(&1).is_some_and(|part| part.size == first_bytes) {
             tracing::info!(key, parts = there.len(), "taking up an unfinished upload");
             let (client, key, id) = (client.clone(), key.to_owned(), found.id);
-            return Ok(Some(Upload { client, key, id, keep: true, token: None, there }));
+            let of_other_content = AtomicBool::new(false);
+            let (keep, token) = (true, None);
+            return Ok(Some(Upload { client, key, id, keep, token, there, of_other_content }));
         }
     }
     Ok(None)
@@ -149,6 +152,11 @@ async fn send_parts(
     let mut sending = FuturesUnordered::new();
     let mut sending_bytes = 0;
     let (mut piece, mut number, mut size) = (first, 1, 0);
+    // One part at a time needs no asking; more are sent at once as far as there is memory.
+    let config = &upload.client.config;
+    let ahead = config.buffer_bytes.saturating_sub(part_bytes(base, 0));
+    let memory = upload.client.put_memory.grant(ahead);
+    let buffer_bytes = part_bytes(base, 0) + memory.bytes;
     loop {
         if number > PARTS_MAX {
             let detail = "too long for one object; announce its length";
@@ -167,9 +175,9 @@ async fn send_parts(
             );
         }
         sending_bytes += bytes;
-        sending.push(send_part(upload, number, piece));
+        sending.push(send_part(upload, number, piece, options.sha256.is_some()));
         let next_bytes = part_bytes(base, number);
-        while sending_bytes + next_bytes > upload.client.config.buffer_bytes {
+        while sending_bytes + next_bytes > buffer_bytes {
             let Some(sent) = sending.next().await else { break };
             let (number, part) = sent?;
             sending_bytes -= part.size;
@@ -192,18 +200,27 @@ async fn send_parts(
 }
 
 /// Sends a part, or finds that it is there already.
-async fn send_part(upload: &Upload, number: u64, content: Bytes) -> Result<(u64, Part)> {
+async fn send_part(
+    upload: &Upload,
+    number: u64,
+    content: Bytes,
+    announced: bool,
+) -> Result<(u64, Part)> {
     let (size, digest) = (content.len() as u64, hash(&content).await?);
-    if let Some(part) = upload.there.get(&number)
-        && part.size == size
-        && part.sha256 == Some(digest)
-    {
-        return Ok((number, part.clone()));
+    if let Some(part) = upload.there.get(&number) {
+        if is_same(part, &content, digest).await? {
+            // From here on it is known by its SHA-256, also where the store keeps none.
+            return Ok((number, Part { sha256: Some(digest), ..part.clone() }));
+        }
+        if announced {
+            return Err(begun_with_other_content(upload));
+        }
     }
     let request = Request::new(Method::PUT, &upload.key)
         .query("partNumber", number)
         .query("uploadId", &upload.id)
         .header("x-amz-checksum-sha256", base64(digest))
+        .header("x-amz-sdk-checksum-algorithm", "SHA256")
         .body(content, digest);
     let success = upload.client.send(&request).await?;
     let kept = text(success.headers(), "x-amz-checksum-sha256").and_then(parse_checksum);
@@ -217,12 +234,35 @@ async fn send_part(upload: &Upload, number: u64, content: Bytes) -> Result<(u64,
     Ok((number, Part { etag, sha256: Some(digest), size }))
 }
 
+/// Whether a part that the store has is this one: by its SHA-256, or, where the store keeps none,
+/// by the MD5 that its etag is.
+async fn is_same(part: &Part, content: &Bytes, digest: Sha256Digest) -> Result<bool> {
+    if part.size != content.len() as u64 {
+        return Ok(false);
+    }
+    if let Some(sha256) = part.sha256 {
+        return Ok(sha256 == digest);
+    }
+    let content = content.clone();
+    let md5 = blocking(move || md5_hex(&content)).await?;
+    Ok(part.etag.trim_matches('"').eq_ignore_ascii_case(&md5))
+}
+
+/// An upload in parts carries the digest of the whole that was announced when it was begun, and
+/// nothing can change that.
+fn begun_with_other_content(upload: &Upload) -> Error {
+    upload.of_other_content.store(true, Ordering::Relaxed);
+    let detail = "the unfinished upload of this key was begun with other content, and is given up";
+    Error::new(ErrorKind::Transient, &upload.key, detail)
+}
+
 async fn complete(
     upload: &mut Upload,
     parts: &BTreeMap<u64, Part>,
     size: u64,
-    when: &Condition,
+    options: &PutOptions,
 ) -> Result<Meta> {
+    let when = &options.condition;
     let client = upload.client.clone();
     let expected = digest_of_parts(parts.values().filter_map(|part| part.sha256));
     let request = condition(completing(&upload.key, &upload.id, parts, size), when);
@@ -248,10 +288,26 @@ async fn complete(
         return Err(failure.into());
     }
     upload.keep = true;
-    let meta = get::head(&client, &upload.key).await?;
+    let head = Request::new(Method::HEAD, &upload.key).header("x-amz-checksum-mode", "ENABLED");
+    let found = client.send(&head).await?;
+    let meta = get::head_of(&upload.key, found.headers())?;
     if meta.size != size {
         let detail = format!("{} bytes arrived of {size} that were sent", meta.size);
         return Err(Error::new(ErrorKind::Corrupt, &upload.key, detail));
+    }
+    let kept = text(found.headers(), "x-amz-checksum-sha256").and_then(parse_checksum);
+    if matches!(kept, Some(Digest::Sha256OfParts { .. })) && kept != Some(expected) {
+        let detail = "the store has another SHA-256 of the parts";
+        return Err(Error::new(ErrorKind::Corrupt, &upload.key, detail));
+    }
+    let told = answer::announced(found.headers());
+    drop(found);
+    // All parts that were there were the same, and yet it had been begun for something else.
+    if let (Some(told), Some(announced)) = (told, options.sha256)
+        && told != announced
+    {
+        super::remove::delete(&client, &upload.key).await?;
+        return Err(begun_with_other_content(upload));
     }
     Ok(meta)
 }
@@ -286,15 +342,13 @@ fn completed(client: &Client, key: &str, document: &[u8], expected: Digest) -> R
         .map_err(|why| fail(ErrorKind::Transient, "", format!("the answer is no XML: {why}")))?;
     if answer.name == "Error" {
         let code = answer.text_of("Code").unwrap_or_default();
-        let kind = match code {
-            "InternalError" | "OperationAborted" | "ServiceUnavailable" => ErrorKind::Transient,
-            "SlowDown" => ErrorKind::Throttled,
-            "PreconditionFailed" => ErrorKind::PreconditionFailed,
-            "NoSuchUpload" => ErrorKind::NotFound,
-            _ => ErrorKind::Permanent,
-        };
+        let kind = kind_of_code(code).unwrap_or(ErrorKind::Permanent);
         let message = answer.text_of("Message").unwrap_or_default();
         return Err(fail(kind, code, format!("completing the upload: {code} {message}")));
+    }
+    if answer.name != "CompleteMultipartUploadResult" || answer.text_of("ETag").is_none() {
+        let detail = "the answer to completing the upload does not say that it is complete";
+        return Err(fail(ErrorKind::Transient, "", detail.into()));
     }
     let kept = answer.text_of("ChecksumSHA256").and_then(parse_checksum);
     match kept {
@@ -358,7 +412,7 @@ pub(super) async fn copy(
     }
     drop(copying);
     let finished = match failed {
-        None => complete(&mut upload, &parts, source.size, &Condition::Always).await,
+        None => complete(&mut upload, &parts, source.size, &options).await,
         Some(error) => Err(error),
     };
     if finished.is_err() {
@@ -384,44 +438,86 @@ async fn copy_part(
         request = request.header("x-amz-copy-source-if-match", etag);
     }
     let document = upload.client.document(&request).await?;
-    let bad = |why: String| Error::new(ErrorKind::Permanent, &upload.key, why);
-    let answer = xml::parse(&document).map_err(bad)?;
-    let etag = answer.text_of("ETag").ok_or_else(|| bad("a part was not copied".into()))?;
+    // Some stores name it as they name the answer to copying a whole object.
+    let names = ["CopyPartResult", "CopyObjectResult"];
+    let answer = document::read(&upload.key, &document, &names)?;
+    let etag = document::required(&upload.key, &answer, "ETag")?;
     let sha256 = answer.text_of("ChecksumSHA256").and_then(parse_checksum);
     let sha256 = sha256.and_then(|digest| digest.whole());
     Ok((number, Part { etag: etag.to_owned(), sha256, size: range.end - range.start }))
 }
 
-/// Whether completing an upload fails where there is an object, when it was asked to.
-pub(super) async fn refuses_if_present(client: &Client, key: &str) -> Result<Support> {
+/// Whether the store keeps the digest of an object that was sent in parts.
+pub(super) async fn keeps_checksums(client: &Client, key: &str) -> Result<Support> {
+    let Some((id, part)) = begin_trial(client, key).await? else { return Ok(Support::Unknown) };
+    let parts = BTreeMap::from([(1, part)]);
+    let expected = digest_of_parts(parts.values().filter_map(|part| part.sha256));
+    let completed = client.document(&completing(key, &id, &parts, 4)).await;
+    if completed.is_err() {
+        abort(client, key, &id).await?;
+        return Ok(Support::Unknown);
+    }
+    let head = Request::new(Method::HEAD, key).header("x-amz-checksum-mode", "ENABLED");
+    let found = client.send(&head).await?;
+    let kept = text(found.headers(), "x-amz-checksum-sha256").and_then(parse_checksum);
+    Ok(if kept == Some(expected) { Support::Yes } else { Support::No })
+}
+
+/// Whether parts that were sent are recognised when the upload is taken up.
+pub(super) async fn recognises_parts(client: &Client, key: &str) -> Result<Support> {
+    let Some((id, part)) = begin_trial(client, key).await? else { return Ok(Support::Unknown) };
+    let there = list_parts(client, key, &id).await;
+    abort(client, key, &id).await?;
+    let (Ok(there), Some(digest)) = (there, part.sha256) else { return Ok(Support::Unknown) };
+    let Some(there) = there.get(&1) else { return Ok(Support::No) };
+    let same = is_same(there, &Bytes::from_static(TRIAL), digest).await?;
+    Ok(if same { Support::Yes } else { Support::No })
+}
+
+/// What the only part of a trial holds.
+const TRIAL: &[u8] = b"part";
+
+/// Begins an upload and sends its only part; `None` if that cannot be done.
+async fn begin_trial(client: &Client, key: &str) -> Result<Option<(String, Part)>> {
     let begin = Request::new(Method::POST, key)
         .query("uploads", "")
         .header("x-amz-checksum-algorithm", "SHA256");
     let document = client.document(&begin).await?;
     let answer = xml::parse(&document).unwrap_or_default();
-    let Some(id) = answer.text_of("UploadId") else { return Ok(Support::Unknown) };
-    let content = Bytes::from_static(b"part");
+    let Some(id) = answer.text_of("UploadId") else { return Ok(None) };
+    let content = Bytes::from_static(TRIAL);
     let digest = Sha256Digest::of(&content);
     let part = Request::new(Method::PUT, key)
         .query("partNumber", 1)
         .query("uploadId", id)
         .header("x-amz-checksum-sha256", base64(digest))
+        .header("x-amz-sdk-checksum-algorithm", "SHA256")
         .body(content, digest);
     let etag = client
         .send(&part)
         .await
         .map(|sent| text(sent.headers(), "etag").unwrap_or_default().to_owned());
-    let support = match etag {
-        Ok(etag) => {
-            let parts = BTreeMap::from([(1, Part { etag, sha256: Some(digest), size: 4 })]);
-            let request = completing(key, id, &parts, 4);
-            must_refuse(client.document(&condition(request, &Condition::IfAbsent)).await)
+    match etag {
+        Ok(etag) => Ok(Some((id.to_owned(), Part { etag, sha256: Some(digest), size: 4 }))),
+        Err(_) => {
+            abort(client, key, id).await?;
+            Ok(None)
         }
-        Err(_) => Support::Unknown,
-    };
-    abort(client, key, id).await?;
+    }
+}
+
+/// Whether completing an upload fails where there is an object, when it was asked to.
+pub(super) async fn refuses_if_present(client: &Client, key: &str) -> Result<Support> {
+    let Some((id, part)) = begin_trial(client, key).await? else { return Ok(Support::Unknown) };
+    let request = completing(key, &id, &BTreeMap::from([(1, part)]), 4);
+    let support = must_refuse(client.document(&condition(request, &Condition::IfAbsent)).await);
+    abort(client, key, &id).await?;
     Ok(support)
 }
+
+/// What stores call the list of parts; not all agree with Amazon.
+const LIST_OF_PARTS: [&str; 3] =
+    ["ListPartsResult", "ListPartsResponse", "ListMultipartUploadResult"];
 
 /// The parts of an upload that the store has, by number.
 async fn list_parts(client: &Client, key: &str, id: &str) -> Result<BTreeMap<u64, Part>> {
@@ -437,19 +533,17 @@ async fn list_parts(client: &Client, key: &str, id: &str) -> Result<BTreeMap<u64
             Err(failure) if failure.error.is_not_found() => return Ok(BTreeMap::new()),
             Err(failure) => return Err(failure.into()),
         };
-        let answer = xml::parse(&document).map_err(|why| {
-            Error::new(ErrorKind::Permanent, key, format!("list of parts: {why}"))
-        })?;
+        let answer = document::read(key, &document, &LIST_OF_PARTS)?;
         for part in answer.children("Part") {
-            let number = part.text_of("PartNumber").and_then(|number| number.parse().ok());
-            let size = part.text_of("Size").and_then(|size| size.parse().ok());
-            let (Some(number), Some(size)) = (number, size) else { continue };
+            let number = document::number(key, part, "PartNumber")?;
+            let size = document::number(key, part, "Size")?;
             let sha256 = part.text_of("ChecksumSHA256").and_then(parse_checksum);
             let sha256 = sha256.and_then(|digest| digest.whole());
             let etag = part.text_of("ETag").unwrap_or_default().to_owned();
             parts.insert(number, Part { etag, sha256, size });
         }
-        marker = super::list::next_marker(&answer, "NextPartNumberMarker", marker.as_deref());
+        let before = marker.as_deref();
+        marker = document::next_marker(key, &answer, "NextPartNumberMarker", before)?;
         if marker.is_none() {
             return Ok(parts);
         }

@@ -10,10 +10,12 @@ use crate::meta::Thaw;
 use crate::store::Condition;
 use bytes::Bytes;
 use http::Method;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Whether a store supports something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Support {
     Yes,
     No,
@@ -33,7 +35,8 @@ impl fmt::Display for Support {
 }
 
 /// What an S3 store turned out to support.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct S3Support {
     /// Objects can be put, read and deleted.
     pub write: Support,
@@ -45,8 +48,12 @@ pub struct S3Support {
     pub checksums_checked: Support,
     /// The SHA-256 is kept, and returned by head.
     pub checksums_kept: Support,
+    /// The same holds for objects that were sent in parts.
+    pub part_checksums_kept: Support,
     /// Unfinished uploads can be listed, and so taken up again.
     pub uploads_listed: Support,
+    /// Parts of an unfinished upload are recognised by a digest, and need not be sent again.
+    pub parts_recognised: Support,
     /// Cold objects can be thawed.
     pub thaw: Support,
 }
@@ -56,13 +63,16 @@ impl fmt::Display for S3Support {
         write!(
             f,
             "write: {}, put if absent: {}, put if match: {}, checksums checked: {}, \
-             checksums kept: {}, uploads listed: {}, thaw: {}",
+             checksums kept: {}, of parts: {}, uploads listed: {}, parts recognised: {}, \
+             thaw: {}",
             self.write,
             self.put_if_absent,
             self.put_if_match,
             self.checksums_checked,
             self.checksums_kept,
+            self.part_checksums_kept,
             self.uploads_listed,
+            self.parts_recognised,
             self.thaw
         )
     }
@@ -80,7 +90,8 @@ pub(super) async fn probe(client: &Client) -> Result<S3Support> {
         ..S3Support::default()
     };
     let key = format!(".store-probe-{}", new_token());
-    let written = client.send(&put(&key, "1")).await;
+    // The place among the requests under way is given back at once: there may be only one.
+    let written = client.send(&put(&key, "1")).await.map(drop);
     support.write = match &written {
         Ok(_) => Support::Yes,
         Err(failure) if failure.error.kind() == ErrorKind::Denied => Support::No,
@@ -95,7 +106,7 @@ pub(super) async fn probe(client: &Client) -> Result<S3Support> {
 }
 
 /// Whether the bucket is there and lets us list it.
-async fn reach(client: &Client) -> Result<()> {
+pub(super) async fn reach(client: &Client) -> Result<()> {
     let request = Request::new(Method::GET, "").query("list-type", 2).query("max-keys", 1);
     match client.document(&request).await {
         Ok(_) => Ok(()),
@@ -115,6 +126,9 @@ async fn try_out(client: &Client, key: &str, support: &mut S3Support) -> Result<
     support.checksums_kept = yes(kept == Some(&base64(Sha256Digest::of(b"1"))));
     let etag = text(found.headers(), "etag").map(str::to_owned);
     drop(found);
+    if support.uploads_listed == Support::Yes {
+        support.parts_recognised = multipart::recognises_parts(client, key).await?;
+    }
 
     let again = condition(put(key, "2"), &Condition::IfAbsent);
     support.put_if_absent = must_refuse(client.send(&again).await);
@@ -148,6 +162,11 @@ async fn try_out(client: &Client, key: &str, support: &mut S3Support) -> Result<
         Err(failure) => refused(failure.error.kind()),
         Ok(_) => Support::Yes,
     };
+    // Last, because it replaces the object.
+    support.part_checksums_kept = match support.checksums_kept {
+        Support::Yes => multipart::keeps_checksums(client, key).await?,
+        other => other,
+    };
     Ok(())
 }
 
@@ -155,6 +174,7 @@ fn put(key: &str, content: &'static str) -> Request {
     let digest = Sha256Digest::of(content.as_bytes());
     Request::new(Method::PUT, key)
         .header("x-amz-checksum-sha256", base64(digest))
+        .header("x-amz-sdk-checksum-algorithm", "SHA256")
         .body(Bytes::from_static(content.as_bytes()), digest)
 }
 

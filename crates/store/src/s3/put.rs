@@ -2,6 +2,7 @@
 
 use super::answer::{self, META_PUT, META_SHA256, base64, text};
 use super::client::{Client, Failure, Request};
+use super::document::contradiction;
 use super::multipart;
 use super::parts::{base_for, part_bytes};
 use crate::body::{Body, ByteStream};
@@ -45,14 +46,14 @@ pub(super) async fn put_whole(
     let token = new_token();
     let mut request = Request::new(Method::PUT, key)
         .header("x-amz-checksum-sha256", base64(digest))
+        .header("x-amz-sdk-checksum-algorithm", "SHA256")
         .header(META_SHA256, digest)
         .body(content, digest);
     if options.condition != Condition::Always {
         request = condition(request, &options.condition).header(META_PUT, &token);
     }
-    if let Some(class) = &options.storage_class {
-        request = request.header("x-amz-storage-class", class);
-    }
+    let class = options.storage_class.as_ref();
+    request = client.keep_as(request, class);
     let success = match client.send(&request).await {
         Ok(success) => success,
         Err(failure) => return done_after_all(client, key, failure, &token).await,
@@ -62,11 +63,17 @@ pub(super) async fn put_whole(
     if kept.is_some_and(|kept| kept != Digest::Sha256(digest)) {
         return Err(Error::new(ErrorKind::Corrupt, key, "the store kept another SHA-256"));
     }
+    // A store always gives one; a proxy that answers in its place does not.
+    if text(headers, "etag").is_none_or(str::is_empty) {
+        return Err(contradiction(key, "the answer to a put has no etag"));
+    }
     let meta = answer::meta(headers, size);
-    let cold = options.storage_class.as_ref().is_some_and(crate::StorageClass::is_cold);
+    let class = class.or(client.config.storage_class.as_ref());
+    let cold = class.is_some_and(crate::StorageClass::is_cold);
     Ok(Meta {
         digest: Some(Digest::Sha256(digest)),
-        storage_class: options.storage_class.clone(),
+        vouched: kept.is_some(),
+        storage_class: class.cloned(),
         availability: if cold { crate::Availability::Cold } else { crate::Availability::Ready },
         ..meta
     })
@@ -120,6 +127,16 @@ pub(super) async fn hash(content: &Bytes) -> Result<Sha256Digest> {
     }
     let content = content.clone();
     blocking(move || Sha256Digest::of(&content)).await
+}
+
+/// The MD5 of bytes as older stores write it: not a proof of anything, only a name.
+pub(super) fn md5_hex(content: &[u8]) -> String {
+    md5(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn md5(content: &[u8]) -> [u8; 16] {
+    use md5::Digest as _;
+    md5::Md5::digest(content).into()
 }
 
 pub(super) async fn blocking<T: Send + 'static>(

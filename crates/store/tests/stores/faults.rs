@@ -86,10 +86,11 @@ async fn failures_that_stay_are_reported_as_what_they_are() {
         (Fault::Status(400, "InvalidRequest", None), ErrorKind::Permanent, 1),
     ];
     for (fault, expected, tried) in cases {
-        let before = t.server.faults.requests();
+        let puts = || t.server.faults.count("PUT", "where/k");
+        let before = puts();
         t.server.faults.add_times(tried, Method::PUT, "where/k", fault);
         assert_eq!(kind(t.put("k", &noise(10, 1)).await), expected);
-        assert_eq!(t.server.faults.requests() - before, tried);
+        assert_eq!(puts() - before, tried);
         assert_eq!(t.server.faults.left(), 0);
     }
     assert_eq!(kind(t.store.head("k").await), ErrorKind::NotFound);

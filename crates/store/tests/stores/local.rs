@@ -43,7 +43,7 @@ async fn no_symbolic_link_leads_out_or_anywhere() {
     for (from, to) in [("inside/file", "out/x"), ("out/secret", "x"), ("inside", "out/dir/x")] {
         assert_eq!(store.rename(from, to).await.unwrap_err().kind(), ErrorKind::NotPlain);
     }
-    let batch = ["a", "out/b", "c"].map(|key| SmallFile { key: key.into(), content: "x".into() });
+    let batch = ["a", "out/b", "c"].map(|key| SmallFile::new(key, "x"));
     store.put_batch(batch.into()).await.unwrap_err();
     store.delete("out/secret").await.unwrap_err();
     store.delete_all("out").await.unwrap_err();
@@ -226,7 +226,7 @@ async fn a_full_file_system_is_its_own_error_and_loses_nothing() {
         let error = store.put("kept", body, &PutOptions::default()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
     }
-    let file = |n: usize| SmallFile { key: format!("batch/{n}"), content: noise(100_000, 1) };
+    let file = |n: usize| SmallFile::new(format!("batch/{n}"), noise(100_000, 1));
     let error = store.put_batch((0..50).map(file).collect()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoSpace);
     for number in 0..3 {

@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod conformance;
+mod contradictions;
 mod faults;
 mod local;
+mod manners;
 mod moto;
 mod server;
 mod suite;

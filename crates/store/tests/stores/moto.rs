@@ -8,8 +8,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    Availability, CredentialSource, Credentials, ErrorKind, PutOptions, S3Config, S3Store,
-    StorageClass, Store, Support, Thaw, ThawSpeed,
+    Availability, CredentialSource, Credentials, ErrorKind, ListOptions, PutOptions, S3Config,
+    S3Store, StorageClass, Store, Support, Thaw, ThawSpeed,
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
@@ -145,4 +145,29 @@ async fn another_server_passes_the_same_suite() {
     let store = moto.store().await;
     println!("moto supports {}", store.support());
     suite::run(store).await;
+}
+
+#[tokio::test]
+async fn versions_that_a_bucket_keeps_are_counted_and_removed() {
+    let Some(moto) = Moto::start().await else {
+        println!("skipped: moto is not installed and cannot be");
+        return;
+    };
+    let store = moto.store().await;
+    let versioned = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+    moto.request("PUT /bucket?versioning", versioned).await;
+    let store: Arc<dyn Store> = store;
+    for content in ["one", "two"] {
+        suite::put(&store, "object/a", content).await;
+        suite::put(&store, "object/b/c", content).await;
+        suite::put(&store, "objects", content).await;
+    }
+    assert_eq!(store.versions("object").await.unwrap(), Some(4));
+    store.delete_all("object").await.unwrap();
+    assert_eq!(store.list("object", &ListOptions::default()).await.unwrap().entries, []);
+    assert_eq!(store.versions("object").await.unwrap(), Some(6), "two marks of deletion");
+    assert_eq!(store.remove_versions("object").await.unwrap(), 6);
+    assert_eq!(store.versions("object").await.unwrap(), Some(0));
+    assert_eq!(store.versions("objects").await.unwrap(), Some(0), "nothing lies below it");
+    assert_eq!(suite::get(&store, "objects").await, "two");
 }

@@ -304,9 +304,9 @@ async fn copies_and_deletes(store: &Arc<dyn Store>) {
 async fn batches(store: &Arc<dyn Store>) {
     store.put_batch(Vec::new()).await.unwrap();
     for count in [1, 3, 1500] {
-        let file = |number: usize| SmallFile {
-            key: format!("batch/{}/{number:05}", number % 10),
-            content: noise(number, number as u64),
+        let file = |number: usize| {
+            let key = format!("batch/{}/{number:05}", number % 10);
+            SmallFile::new(key, noise(number, number as u64))
         };
         store.put_batch((0..count).map(file).collect()).await.unwrap();
         assert_eq!(keys(store, "batch", true).await.len(), count);
@@ -314,7 +314,7 @@ async fn batches(store: &Arc<dyn Store>) {
             assert_eq!(get(store, &file(number).key).await, file(number).content);
         }
     }
-    let bad = SmallFile { key: "batch/../../x".into(), content: Bytes::new() };
+    let bad = SmallFile::new("batch/../../x", Bytes::new());
     store.put_batch(vec![bad]).await.unwrap_err();
     assert_eq!(store.delete_all("batch").await.unwrap(), 1500);
 }

@@ -225,7 +225,7 @@ fn print_codes(global: &Global) -> Result<(), Failure> {
             .iter()
             .map(|c| json!({"code": c, "severity": c.severity(), "meaning": c.meaning(), "advice": c.advice()}))
             .collect();
-        output::json(&codes)?;
+        output::json_list("codes", &codes, None)?;
     } else {
         let rows = Code::ALL.iter().map(|c| {
             vec![c.to_string(), c.severity().to_string(), c.meaning().into(), c.advice().into()]

@@ -73,8 +73,9 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
     let sweep = Sweep { older_than: args.older_than, dry_run: args.dry_run };
     let leftovers = root.sweep(&sweep).await.map_err(failure)?;
     if global.json {
+        let mut list = output::JsonList::begin("leftovers")?;
         for leftover in &leftovers {
-            output::json(&json!({
+            list.push(&json!({
                 "kind": kind(leftover.kind),
                 "id": leftover.id,
                 "path": leftover.path,
@@ -84,11 +85,14 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
                 "outcome": outcome(leftover, args.dry_run),
             }))?;
         }
+        list.end()?;
         return Ok(Exit::Yes);
     }
+    let (unlisted, leftovers): (Vec<Leftover>, Vec<Leftover>) =
+        leftovers.into_iter().partition(|leftover| leftover.outcome == Outcome::Unlisted);
     if leftovers.is_empty() {
         output::line("nothing was left behind")?;
-        return Ok(Exit::Yes);
+        return tell_unlisted(&unlisted);
     }
     let rows = leftovers.iter().map(|leftover| {
         vec![
@@ -109,6 +113,17 @@ pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
     });
     output::table(&["id", "what", "state", "modified", "outcome"], rows)?;
     output::line(&counts(&leftovers, args.dry_run))?;
+    tell_unlisted(&unlisted)
+}
+
+/// Says what could not be looked for.
+fn tell_unlisted(unlisted: &[Leftover]) -> Result<Exit, Failure> {
+    if !unlisted.is_empty() {
+        output::line(
+            "unfinished uploads could not be looked for: the store does not list them, or not to \
+             us; let a lifecycle rule of the bucket abort those older than a week",
+        )?;
+    }
     Ok(Exit::Yes)
 }
 
@@ -150,6 +165,7 @@ fn outcome(leftover: &Leftover, dry_run: bool) -> &'static str {
         (Outcome::Kept, _) => "kept",
         (Outcome::Blocked, _) if is_nameless(leftover) => "left: it is no note of ours",
         (Outcome::Blocked, _) => "left: the object is damaged",
+        (Outcome::Unlisted, _) => "not listed by the store",
         (Outcome::Finished, false) => "finished",
         (Outcome::Finished, true) => "would be finished",
         (Outcome::Removed, false) => "removed",
@@ -185,6 +201,9 @@ pub struct PurgeArgs {
     /// Really remove it: nothing brings it back
     #[arg(long)]
     yes: bool,
+    /// Remove the versions that a versioned bucket keeps of its files, too
+    #[arg(long)]
+    versions: bool,
 }
 
 pub async fn purge(args: PurgeArgs, global: &Global) -> Result<Exit, Failure> {
@@ -202,10 +221,30 @@ pub async fn purge(args: PurgeArgs, global: &Global) -> Result<Exit, Failure> {
         let message = format!("{id} has versions v1 to {head}; add --yes to remove them all");
         return Err(Failure::refused("not-confirmed", message));
     }
-    root.purge(&id).await.map_err(failure)?;
-    match global.json {
-        true => output::json(&json!({"purged": id}))?,
-        false => output::line(&format!("{} is gone", output::printable(&id)))?,
+    match root.purge(&id).await {
+        // It may have been purged before, and its versions kept.
+        Err(ocfl::Error::NoSuchObject(_)) if args.versions => {}
+        purged => purged.map_err(failure)?,
+    }
+    let removed = match args.versions {
+        true => Some(root.remove_versions(&id).await.map_err(failure)?),
+        false => None,
+    };
+    let kept = root.versions_kept(&id).await.map_err(failure)?;
+    if global.json {
+        let told = json!({"purged": id, "versions_removed": removed, "versions_kept": kept});
+        output::json(&told)?;
+        return Ok(Exit::Yes);
+    }
+    output::line(&format!("{} is gone", output::printable(&id)))?;
+    if let Some(removed) = removed.filter(|removed| *removed > 0) {
+        output::line(&format!("{removed} versions of its files were removed from the bucket"))?;
+    }
+    if let Some(kept) = kept.filter(|kept| *kept > 0) {
+        output::line(&format!(
+            "the bucket is versioned and keeps {kept} versions of its files and marks of their \
+             deletion; remove them with --versions"
+        ))?;
     }
     Ok(Exit::Yes)
 }

@@ -91,7 +91,8 @@ enum Command {
         override_usage = "accession ocfl purge [OPTIONS] ROOT OBJECT\n       accession ocfl purge [OPTIONS] --store NAME OBJECT",
         after_help = "Examples:
   accession ocfl purge /srv/archive ark:/99999/fk4abc --yes
-  accession ocfl purge --store main box-17 --yes"
+  accession ocfl purge --store main box-17 --yes
+  accession ocfl purge s3://bucket/archive ark:/99999/fk4abc --yes --versions"
     )]
     Purge(manage::PurgeArgs),
 }

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_duration};
 use queue::rules::batch;
-use queue::rules::people::hold::{self, Group};
+use queue::rules::people::hold::{self, Group, JobHold};
 use queue::rules::people::pause::{self as pause_rule, Scope};
 use queue::rules::people::{
     Actor, cancel as cancel_rule, requeue as requeue_rule, retry as retry_rule,
@@ -38,10 +38,10 @@ fn for_jobs<T: Send + 'static>(
 #[command(after_help = "Examples:
   accession queue retry files --dry-run
   accession queue retry files --code timeout --reason 'network is back'
-  accession jobs retry --batch 3 --reason 'the disk was mended'
+  accession jobs retry --batch 3 --reason 'the disk was replaced'
   accession jobs retry --all --dry-run")]
 pub struct Retry {
-    /// Only this queue
+    /// Only this queue, or one stage of it: ingest/validating
     name: Option<String>,
     /// Only failures in this stage (needs a queue)
     #[arg(long, requires = "name")]
@@ -78,9 +78,9 @@ pub fn retry(args: Retry, global: &Global) -> Result<Exit, Failure> {
     let (name, stage) = (args.name.clone(), args.stage.clone());
     let (pipeline, stage) = session.read(move |_, _, catalog| {
         let Some(name) = &name else { return Ok((None, None)) };
-        let pipeline = catalog.named(name)?;
-        let stage = stage.as_deref().map(|s| pipeline.stage_named(s).map(|s| s.id)).transpose()?;
-        Ok((Some(pipeline.id), stage))
+        let (pipeline, named) = catalog.place(name)?;
+        let stage = stage.as_deref().map(|s| pipeline.stage_named(s)).transpose()?.or(named);
+        Ok((Some(pipeline.id), stage.map(|s| s.id)))
     })?;
     let filter = retry_rule::Filter {
         pipeline,
@@ -112,7 +112,7 @@ pub fn retry(args: Retry, global: &Global) -> Result<Exit, Failure> {
     let json = json!({"dry_run": args.dry_run, "requeued": total.requeued, "superseded": total.superseded, "refused": total.refused});
     let would = if args.dry_run { "would be " } else { "" };
     let sentence = format!(
-        "{} {would}requeued, {} {would}superseded by newer ones, {} cannot be",
+        "{} {would}requeued, {} {would}superseded by newer ones of other batches, {} cannot be",
         output::count(total.requeued, "failed job"),
         total.superseded,
         total.refused
@@ -141,13 +141,13 @@ pub fn requeue(args: Requeue, global: &Global) -> Result<Exit, Failure> {
     })?;
     let json: Vec<_> = done
         .iter()
-        .map(|(job, stage, status)| json!({"job": job, "stage": stage, "status": status}))
+        .map(|(job, stage, status)| json!({"id": job, "stage": stage, "status": status}))
         .collect();
     let lines: Vec<String> = done
         .iter()
         .map(|(job, stage, status)| format!("job {job} is {status} in {stage}"))
         .collect();
-    told(&session, &json!(json), &lines.join("\n"))
+    told(&session, &json!({"jobs": json}), &lines.join("\n"))
 }
 
 #[derive(clap::Args)]
@@ -218,14 +218,19 @@ fn as_group(group: &(Option<i64>, Option<String>)) -> Group<'_> {
     }
 }
 
-/// Holds a collection and its jobs that have not begun.
+/// Holds a collection and all its jobs.
 pub fn hold_collection(session: &Session, name: &str, act: &Act) -> Result<(), Failure> {
     hold_members(session, &(None, Some(name.to_string())), act)
 }
 
-/// Lifts the hold of a collection and lets its jobs go on.
-pub fn release_collection(session: &Session, name: &str, act: &Act) -> Result<(), Failure> {
-    release_members(session, &(None, Some(name.to_string())), act, false)
+/// Lifts the hold of a collection; its jobs go on, or stay held for release one by one.
+pub fn release_collection(
+    session: &Session,
+    name: &str,
+    act: &Act,
+    leave_jobs_held: bool,
+) -> Result<(), Failure> {
+    release_members(session, &(None, Some(name.to_string())), act, leave_jobs_held)
 }
 
 type Named = (Option<i64>, Option<String>);
@@ -283,22 +288,30 @@ fn release_members(
     })
 }
 
+/// What becomes of the jobs of a batch or collection that is held.
+pub const HELD_GROUP: &str =
+    "held; running jobs finish their stage, and those that are being recorded go on to the end";
+
 pub fn hold(args: Hold, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
     let Some(group) = group_of(&args.which) else {
-        for_jobs(&session, &args.which.jobs, &args.act, hold::hold_job)?;
-        return told(
-            &session,
-            &json!({"held": args.which.jobs}),
-            &format!("{} held", output::count(args.which.jobs.len(), "job")),
-        );
+        let done = for_jobs(&session, &args.which.jobs, &args.act, hold::hold_job)?;
+        let lines: Vec<String> = args
+            .which
+            .jobs
+            .iter()
+            .zip(done)
+            .map(|(job, done)| match done {
+                JobHold::Now => format!("job {job} is held"),
+                JobHold::AfterRun => {
+                    format!("job {job} is running; it finishes its stage, and is held then")
+                }
+            })
+            .collect();
+        return told(&session, &json!({"held": args.which.jobs}), &lines.join("\n"));
     };
     hold_members(&session, &group, &args.act)?;
-    told(
-        &session,
-        &json!({"held": {"batch": group.0, "collection": group.1}}),
-        "held; jobs that have begun go on",
-    )
+    told(&session, &json!({"held": {"batch": group.0, "collection": group.1}}), HELD_GROUP)
 }
 
 #[derive(clap::Args)]
@@ -399,15 +412,15 @@ pub fn cancel(args: Cancel, global: &Global) -> Result<Exit, Failure> {
         .jobs
         .iter()
         .zip(&done)
-        .map(|(job, c)| json!({"job": job, "requested": requested(c)}))
+        .map(|(job, c)| json!({"id": job, "requested": requested(c)}))
         .collect();
-    told(&session, &json!(json), &lines.join("\n"))
+    told(&session, &json!({"jobs": json}), &lines.join("\n"))
 }
 
 #[derive(clap::Args)]
 #[group(skip)]
 struct Where {
-    /// The queue's name
+    /// The queue's name, or one stage of it: ingest/validating
     #[arg(required_unless_present = "all")]
     name: Option<String>,
     /// Only this stage of it
@@ -421,10 +434,11 @@ struct Where {
 impl Where {
     fn scope(&self, catalog: &Catalog) -> QueueResult<Scope> {
         let Some(name) = &self.name else { return Ok(Scope::Everything) };
-        let pipeline = catalog.named(name)?;
-        match &self.stage {
-            Some(stage) => Ok(Scope::Stage(pipeline.stage_named(stage)?.id)),
-            None => Ok(Scope::Pipeline(pipeline.id)),
+        let (pipeline, named) = catalog.place(name)?;
+        match (&self.stage, named) {
+            (Some(stage), _) => Ok(Scope::Stage(pipeline.stage_named(stage)?.id)),
+            (None, Some(stage)) => Ok(Scope::Stage(stage.id)),
+            (None, None) => Ok(Scope::Pipeline(pipeline.id)),
         }
     }
 
@@ -432,6 +446,7 @@ impl Where {
         match (&self.name, &self.stage) {
             (None, _) => "everything".to_string(),
             (Some(name), None) => name.clone(),
+            (Some(_), Some(stage)) if stage.contains('/') => stage.clone(),
             (Some(name), Some(stage)) => format!("{name}/{stage}"),
         }
     }

@@ -139,7 +139,7 @@ pub fn run(args: Add, global: &Global) -> Result<Exit, Failure> {
     let ids: Vec<_> = adder
         .added
         .iter()
-        .map(|a| serde_json::json!({"job": a.job, "coalesced": a.coalesced}))
+        .map(|a| serde_json::json!({"id": a.job, "coalesced": a.coalesced}))
         .collect();
     let json = serde_json::json!({"added": new, "coalesced": coalesced, "jobs": ids});
     let sentence = match (new, coalesced, adder.added.as_slice()) {
@@ -286,7 +286,7 @@ fn add_batch(
     let accepted = session.write(move |tx, now, _| batch::accept(tx, now, batch))?;
     // Some worker would do this too; doing it here means the jobs are there when we say so.
     while session.write(|tx, now, catalog| batch::move_entries(tx, now, catalog, 1000))? > 0 {}
-    let json = serde_json::json!({"batch": batch, "submitted": accepted.total});
+    let json = serde_json::json!({"id": batch, "submitted": accepted.total});
     told(
         session,
         &json,

@@ -88,7 +88,7 @@ pub fn create(args: Create, global: &Global) -> Result<Exit, Failure> {
 #[command(
     after_help = "Settings of a stage: workers, buffer, max_attempts, max_interruptions, backoff_seconds,
 backoff_seconds_max, timeout_seconds, needs.RESOURCE. Of the queue: history (full, outcomes),
-payload_bytes_max, retention_seconds. Running workers take them over within seconds.
+payload_bytes_max, state_bytes_max, retention_seconds. Running workers take them over within seconds.
 
 Example:
   accession queue set files workers=8 buffer=16"

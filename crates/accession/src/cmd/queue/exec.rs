@@ -2,7 +2,7 @@
 //!
 //! | end | outcome |
 //! |---|---|
-//! | exit 0 | success |
+//! | exit 0 | success; what it wrote to `$ACCESSION_STATE_OUT` is the job's state from here on |
 //! | exit 75, or over its time | transient error |
 //! | exit 69 | transient error at a target: the last line of its standard output |
 //! | a signal | interruption |
@@ -10,12 +10,14 @@
 //! | anything else | permanent error |
 
 use crate::cmd::queue::guard;
+use crate::cmd::queue::handed::Handed;
 use crate::cmd::queue::program_lock::{ProgramLock, byte_of};
+use crate::cmd::queue::template;
 use queue::runtime::{Context, Stop, Work};
 use queue::{Claimed, JobError, Outcome, subject};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
@@ -36,6 +38,9 @@ const AGAIN_MICROS: i64 = 5_000_000;
 
 pub struct Exec {
     pub queue: String,
+    pub stage: String,
+    /// The pipeline has several stages, so a job has a state.
+    pub has_state: bool,
     pub command: OsString,
     pub timeout: Option<Duration>,
     pub grace: Duration,
@@ -89,8 +94,15 @@ impl Exec {
                 ),
             });
         }
-        let command = fill_in(&self.command, &raw);
-        let mut child = self.spawn(job, &raw, &command, context)?;
+        let command = template::fill_in(&self.command, &raw);
+        let handed = match self.has_state {
+            true => match context.state().await {
+                Ok(state) => Some(Handed::new(state)?),
+                Err(error) => return Ok(Outcome::Interrupted(error.to_string())),
+            },
+            false => None,
+        };
+        let mut child = self.spawn(job, &raw, &command, context, handed.as_ref())?;
         let mut guard =
             child.stdin.take().ok_or_else(|| std::io::Error::other("no pipe to the guard"))?;
         let payload = job.payload.clone().unwrap_or_default();
@@ -107,7 +119,11 @@ impl Exec {
             last_out: out.into_iter().rfind(|l| !l.trim().is_empty()),
             errors: Vec::from(err).join("\n"),
         };
-        Ok(self.judge(&ended, context.stop()))
+        let outcome = self.judge(&ended, context.stop());
+        Ok(match handed {
+            Some(handed) if outcome == Outcome::success() => handed.outcome(),
+            _ => outcome,
+        })
     }
 
     /// Whether what an earlier run started is alive. What was just ended has a moment to be gone.
@@ -128,8 +144,13 @@ impl Exec {
         raw: &[u8],
         command: &OsStr,
         context: &Context,
+        handed: Option<&Handed>,
     ) -> std::io::Result<Child> {
-        Command::new(std::env::current_exe()?)
+        let mut guard = Command::new(std::env::current_exe()?);
+        if let Some(handed) = handed {
+            guard.env("ACCESSION_STATE", &handed.state).env("ACCESSION_STATE_OUT", handed.out());
+        }
+        guard
             .args([
                 "queue",
                 "guard",
@@ -147,6 +168,7 @@ impl Exec {
             .env("ACCESSION_SUBJECT", OsStr::from_bytes(raw))
             .env("ACCESSION_JOB", job.lease.job.to_string())
             .env("ACCESSION_QUEUE", &self.queue)
+            .env("ACCESSION_STAGE", &self.stage)
             .env("ACCESSION_ATTEMPT", job.attempt.to_string())
             .env("ACCESSION_TOKEN", job.lease.token.to_string())
             .env("ACCESSION_BATCH", job.lease.batch.map(|b| b.to_string()).unwrap_or_default())
@@ -263,27 +285,6 @@ async fn say(guard: &mut ChildStdin, word: &str) {
     let _ = guard.write_all(word.as_bytes()).await;
 }
 
-/// `{subject}` becomes the subject, quoted for the shell.
-fn fill_in(command: &OsStr, subject: &[u8]) -> OsString {
-    let mut quoted = vec![b'\''];
-    for byte in subject {
-        match byte {
-            b'\'' => quoted.extend(b"'\\''"),
-            byte => quoted.push(*byte),
-        }
-    }
-    quoted.push(b'\'');
-    let (mut filled, mut rest) = (Vec::new(), command.as_bytes());
-    const MARK: &[u8] = b"{subject}";
-    while let Some(at) = rest.windows(MARK.len()).position(|w| w == MARK) {
-        filled.extend(&rest[..at]);
-        filled.extend(&quoted);
-        rest = &rest[at + MARK.len()..];
-    }
-    filled.extend(rest);
-    OsString::from_vec(filled)
-}
-
 /// The last lines of a stream, cut to size; the stream is read to its end whatever its length.
 async fn tail(stream: Option<impl AsyncRead + Unpin>, pass: bool) -> VecDeque<String> {
     let mut kept = VecDeque::with_capacity(LINES_KEPT);
@@ -326,18 +327,4 @@ fn keep(kept: &mut VecDeque<String>, line: &mut Vec<u8>) {
         String::from_utf8_lossy(line).chars().filter(|c| !c.is_control() || *c == '\t').collect();
     kept.push_back(text);
     line.clear();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn subjects_are_quoted_for_the_shell() {
-        let fill =
-            |subject: &[u8]| fill_in(OsStr::new("cp {subject} /x/{subject}"), subject).into_vec();
-        assert_eq!(fill(b"a b"), b"cp 'a b' /x/'a b'");
-        assert_eq!(fill(b"it's; rm -rf /"), b"cp 'it'\\''s; rm -rf /' /x/'it'\\''s; rm -rf /'");
-        assert_eq!(fill(b"\xff\n$x"), b"cp '\xff\n$x' /x/'\xff\n$x'");
-    }
 }

@@ -9,11 +9,12 @@ use queue::rules::people::{Actor, review as seen_rule};
 use queue::rules::{batch, history, report};
 use queue::view::{self, JobView, ListFilter, ago, show_time};
 use queue::{Catalog, Status};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct List {
-    /// Only this queue
+    /// Only this queue, or one stage of it: ingest/validating
     name: Option<String>,
     /// queued, running, held, failed, succeeded or cancelled
     #[arg(long)]
@@ -37,11 +38,13 @@ pub struct List {
 pub fn list(args: List, global: &Global) -> Result<Exit, Failure> {
     let status = args.status.as_deref().map(status_named).transpose()?;
     let session = Session::open(global)?;
-    let (limit, jobs) = (
+    let (limit, (jobs, now)) = (
         args.limit,
-        session.read(move |tx, _, catalog| {
+        session.read(move |tx, now, catalog| {
+            let (pipeline, stage) = place(catalog, args.name.as_deref())?;
             let filter = ListFilter {
-                pipeline: pipeline_id(catalog, args.name.as_deref())?,
+                pipeline,
+                stage,
                 status,
                 batch: args.batch,
                 collection: args.collection.clone(),
@@ -49,12 +52,16 @@ pub fn list(args: List, global: &Global) -> Result<Exit, Failure> {
                 before: args.before,
                 limit: args.limit,
             };
-            view::list(tx, catalog, &filter)
+            Ok((view::list(tx, catalog, &filter)?, now))
         })?,
     );
-    jobs_table(&session, &jobs)?;
-    if !session.json && jobs.len() as i64 == limit {
-        let last = jobs.last().map_or(0, |j| j.id);
+    let next = jobs.last().filter(|_| jobs.len() as i64 == limit).map(|job| job.id.into());
+    if session.json {
+        output::json_list("jobs", &jobs, next)?;
+        return Ok(Exit::Yes);
+    }
+    jobs_table(&jobs, now)?;
+    if let Some(last) = next {
         anstream::eprintln!("there may be more: --before {last}");
     }
     Ok(Exit::Yes)
@@ -74,25 +81,37 @@ fn pipeline_id(catalog: &Catalog, name: Option<&str>) -> queue::Result<Option<i6
     name.map(|name| catalog.named(name).map(|p| p.id)).transpose()
 }
 
-fn jobs_table(session: &Session, jobs: &[JobView]) -> Result<(), Failure> {
-    if session.json {
-        return Ok(output::json(&jobs)?);
+/// A queue, or a stage of it as it is shown.
+fn place(catalog: &Catalog, name: Option<&str>) -> queue::Result<(Option<i64>, Option<i64>)> {
+    let Some(name) = name else { return Ok((None, None)) };
+    let (pipeline, stage) = catalog.place(name)?;
+    Ok((Some(pipeline.id), stage.map(|s| s.id)))
+}
+
+/// `ingest/validating`, or the queue's name where it has one stage.
+fn shown_place(job: &JobView) -> String {
+    match job.queue == job.stage {
+        true => job.queue.clone(),
+        false => format!("{}/{}", job.queue, job.stage),
     }
+}
+
+fn jobs_table(jobs: &[JobView], now: db::Micros) -> Result<(), Failure> {
     let rows = jobs.iter().map(|j| {
         vec![
             j.id.to_string(),
-            if j.queue == j.stage { j.queue.clone() } else { format!("{}/{}", j.queue, j.stage) },
-            j.subject.clone(),
+            shown_place(j),
             j.shown_state(),
-            j.priority.to_string(),
-            show_time(j.ended_at.or(j.since).unwrap_or(j.added_at)),
+            ago(now - j.ended_at.or(j.since).unwrap_or(j.added_at)),
+            j.subject.clone(),
             j.worker
                 .clone()
                 .or(j.error.as_deref().or(j.ended_why.as_deref()).map(output::in_one_line))
                 .unwrap_or_default(),
         ]
     });
-    Ok(output::table(&["job", "queue", "subject", "status", "priority", "since", "what"], rows)?)
+    let headers = ["job", "queue", "status", "for", "subject", "what"];
+    Ok(output::list(&headers, rows, &["subject", "what"])?)
 }
 
 #[derive(clap::Args)]
@@ -107,12 +126,13 @@ pub struct Show {
 
 pub fn show(args: Show, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
-    let (job, events, tries, why, names) = session.read(move |tx, now, catalog| {
+    let (job, events, tries, states, why, names) = session.read(move |tx, now, catalog| {
         let job = view::show(tx, catalog, args.job)?;
         let events = history::of_job(tx, args.job, 0, args.limit)?;
         let tries = view::tries(tx, catalog, args.job)?;
+        let states = view::states(tx, catalog, args.job)?;
         let why = view::why(tx, now, catalog, args.job)?;
-        Ok((job, events, tries, why, catalog.clone()))
+        Ok((job, events, tries, states, why, catalog.clone()))
     })?;
     let place = |(stage, status): (Option<i64>, Option<Status>)| match (stage, status) {
         (Some(stage), Some(status)) => format!("{status} in {}", names.stage_name(stage)),
@@ -131,7 +151,7 @@ pub fn show(args: Show, global: &Global) -> Result<Exit, Failure> {
             })
             .collect();
         output::json(
-            &serde_json::json!({"job": job, "why": why, "tries": tries, "history": events}),
+            &serde_json::json!({"job": job, "why": why, "tries": tries, "states": states, "history": events}),
         )?;
         return Ok(Exit::Yes);
     }
@@ -164,10 +184,16 @@ pub fn show(args: Show, global: &Global) -> Result<Exit, Failure> {
     }
     for t in &tries {
         let text = format!(
-            "{} attempts, {} interruptions, {} requeues",
-            t.attempts_ever, t.interruptions_ever, t.requeues
+            "{}, {}, {}",
+            output::count(t.attempts_ever, "attempt"),
+            output::count(t.interruptions_ever, "interruption"),
+            output::count(t.requeues, "requeue")
         );
         facts.push(vec![format!("in {}", t.stage), text]);
+    }
+    for left in states {
+        let state = serde_json::Value::Object(left.state).to_string();
+        facts.push(vec![format!("state after {}", left.stage), state]);
     }
     output::table(&["", ""], facts)?;
     output::line("")?;
@@ -195,7 +221,7 @@ pub fn why(args: Why, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
     let job = args.job;
     let why = session.read(move |tx, now, catalog| view::why(tx, now, catalog, job))?;
-    told(&session, &serde_json::json!({"job": job, "why": why}), &why)
+    told(&session, &serde_json::json!({"id": job, "why": why}), &why)
 }
 
 #[derive(clap::Args)]
@@ -217,6 +243,9 @@ pub fn stats(args: Stats, global: &Global) -> Result<Exit, Failure> {
     print_stats(&stats, now)?;
     Ok(Exit::Yes)
 }
+
+/// All columns of the statistics fit from here on.
+const WIDE: u16 = 110;
 
 pub fn print_stats(stats: &view::Stats, now: db::Micros) -> Result<(), Failure> {
     let rows = stats.stages.iter().map(|s| {
@@ -249,7 +278,19 @@ pub fn print_stats(stats: &view::Stats, now: db::Micros) -> Result<(), Failure> 
         "ok 1h",
         "errors 1h",
     ];
-    output::table(&headers, rows)?;
+    if output::terminal_width().is_some_and(|width| width < WIDE) {
+        let narrow = |mut row: Vec<String>| {
+            // Those that wait for something are one number, and what the last hour brought is left out.
+            let waiting: i64 = row.drain(3..6).filter_map(|n| n.parse::<i64>().ok()).sum();
+            row.insert(3, waiting.to_string());
+            row.truncate(7);
+            row
+        };
+        let headers = ["queue", "ready", "running", "waiting", "failed", "oldest", "rate"];
+        output::list(&headers, rows.map(narrow), &["queue"])?;
+    } else {
+        output::list(&headers, rows, &["queue"])?;
+    }
     if !stats.failures.is_empty() {
         output::line("")?;
         let rows = stats
@@ -287,7 +328,7 @@ pub fn stuck(args: Stuck, global: &Global) -> Result<Exit, Failure> {
         Ok((view::stuck(tx, now, catalog, pipeline, now.saturating_sub(over), args.limit)?, now))
     })?;
     if session.json {
-        output::json(&stuck)?;
+        output::json_list("jobs", &stuck, None)?;
     } else if stuck.is_empty() {
         output::line("nothing is stuck")?;
     } else {
@@ -295,19 +336,19 @@ pub fn stuck(args: Stuck, global: &Global) -> Result<Exit, Failure> {
             vec![
                 s.job.to_string(),
                 s.stage.clone(),
-                s.subject.clone(),
                 ago(now - s.since),
+                s.subject.clone(),
                 output::in_one_line(&s.why),
             ]
         });
-        output::table(&["job", "stage", "subject", "for", "why"], rows)?;
+        output::list(&["job", "stage", "for", "subject", "why"], rows, &["subject", "why"])?;
     }
     Ok(if stuck.is_empty() { Exit::Yes } else { Exit::No })
 }
 
 #[derive(clap::Args)]
 pub struct Failed {
-    /// Only this queue
+    /// Only this queue, or one stage of it: ingest/validating
     name: Option<String>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
@@ -315,30 +356,35 @@ pub struct Failed {
 
 pub fn failed(args: Failed, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
-    let jobs = session.read(move |tx, _, catalog| {
-        let pipeline = pipeline_id(catalog, args.name.as_deref())?;
-        view::failed(tx, catalog, pipeline, false, args.limit)
+    let (jobs, now) = session.read(move |tx, now, catalog| {
+        let place = place(catalog, args.name.as_deref())?;
+        Ok((view::failed(tx, catalog, place, false, args.limit)?, now))
     })?;
-    failures_table(&session, &jobs)?;
+    failures_table(&session, &jobs, now)?;
     Ok(Exit::Yes)
 }
 
-fn failures_table(session: &Session, jobs: &[JobView]) -> Result<(), Failure> {
+/// The error comes last and is cut to the terminal; `show` has all of it.
+fn failures_table(session: &Session, jobs: &[JobView], now: db::Micros) -> Result<(), Failure> {
     if session.json {
-        return Ok(output::json(&jobs)?);
+        return Ok(output::json_list("jobs", &jobs, None)?);
     }
     let rows = jobs.iter().map(|j| {
         vec![
             j.id.to_string(),
-            j.stage.clone(),
-            j.subject.clone(),
-            show_time(j.ended_at.unwrap_or(0)),
+            shown_place(j),
+            format!("{} ago", ago(now - j.ended_at.unwrap_or(now))),
             j.error_code.clone().unwrap_or_default(),
+            j.subject.clone(),
             j.error.as_deref().map(output::in_one_line).unwrap_or_default(),
-            j.note.clone().unwrap_or_default(),
         ]
     });
-    Ok(output::table(&["job", "stage", "subject", "failed", "code", "error", "note"], rows)?)
+    let headers = ["job", "queue", "when", "code", "subject", "error"];
+    output::list(&headers, rows, &["code", "subject", "error"])?;
+    if let (Some(first), true) = (jobs.first(), output::terminal_width().is_some()) {
+        anstream::eprintln!("`accession queue show {}` shows a job in full", first.id);
+    }
+    Ok(())
 }
 
 #[derive(clap::Args)]
@@ -346,7 +392,7 @@ fn failures_table(session: &Session, jobs: &[JobView]) -> Result<(), Failure> {
     after_help = "Examples:\n  accession queue review\n  accession queue review --seen 12 --reason 'depositor told'"
 )]
 pub struct Review {
-    /// Only this queue
+    /// Only this queue, or one stage of it: ingest/validating
     name: Option<String>,
     /// Mark this job as seen; it stays failed
     #[arg(value_parser = number, long, value_name = "JOB")]
@@ -378,11 +424,11 @@ pub fn review(args: Review, global: &Global) -> Result<Exit, Failure> {
             &format!("{} marked as seen", output::count(args.seen.len(), "job")),
         );
     }
-    let jobs = session.read(move |tx, _, catalog| {
-        let pipeline = pipeline_id(catalog, args.name.as_deref())?;
-        view::failed(tx, catalog, pipeline, true, args.limit)
+    let (jobs, now) = session.read(move |tx, now, catalog| {
+        let place = place(catalog, args.name.as_deref())?;
+        Ok((view::failed(tx, catalog, place, true, args.limit)?, now))
     })?;
-    failures_table(&session, &jobs)?;
+    failures_table(&session, &jobs, now)?;
     Ok(Exit::Yes)
 }
 
@@ -399,7 +445,7 @@ pub fn workers(args: Workers, global: &Global) -> Result<Exit, Failure> {
     let (workers, now) = session
         .read(move |tx, now, _| Ok((view::workers(tx, now, now.saturating_sub(since))?, now)))?;
     if session.json {
-        output::json(&workers)?;
+        output::json_list("workers", &workers, None)?;
         return Ok(Exit::Yes);
     }
     let rows = workers.iter().map(|w| {
@@ -410,24 +456,40 @@ pub fn workers(args: Workers, global: &Global) -> Result<Exit, Failure> {
         let buffered = w.jobs.iter().filter(|j| !j.started).count();
         let mut doing: Vec<String> = doing.take(5).collect();
         if buffered > 0 {
-            doing.push(format!("and {buffered} claimed ahead"));
+            doing.push(format!("{buffered} claimed ahead"));
         }
-        let seen = w.ended_at.map_or_else(
-            || format!("seen {} ago", ago(now - w.seen_at)),
-            |at| format!("{} {} ago", w.ended_why.clone().unwrap_or_default(), ago(now - at)),
-        );
+        if doing.is_empty() {
+            doing.extend(w.ended_why.clone().or(Some("nothing".to_string())));
+        }
         vec![
             w.id.to_string(),
             w.name.clone(),
-            format!("{} on {}", w.pid, w.host),
+            w.pid.to_string(),
+            w.host.clone(),
             w.state.to_string(),
-            seen,
-            w.stages.join(" "),
+            format!("{} ago", ago(now - w.ended_at.unwrap_or(w.seen_at))),
+            grouped(&w.stages),
             doing.join("; "),
         ]
     });
-    output::table(&["worker", "name", "process", "state", "last", "stages", "doing"], rows)?;
+    let headers = ["worker", "name", "process", "host", "state", "seen", "stages", "doing"];
+    output::list(&headers, rows, &["name", "host", "stages", "doing"])?;
     Ok(Exit::Yes)
+}
+
+/// Stages by their pipelines: `batch (2), ingest (12), sweep`.
+fn grouped(stages: &[String]) -> String {
+    let mut pipelines: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for name in stages {
+        let (pipeline, stage) = name.split_once('/').unwrap_or((name, name));
+        pipelines.entry(pipeline).or_default().push(stage);
+    }
+    let shown = pipelines.iter().map(|(pipeline, stages)| match stages.as_slice() {
+        [one] if one == pipeline => (*pipeline).to_string(),
+        [one] => format!("{pipeline}/{one}"),
+        several => format!("{pipeline} ({})", several.len()),
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 #[derive(clap::Args)]
@@ -472,7 +534,7 @@ pub fn batches(args: Batches, global: &Global) -> Result<Exit, Failure> {
         output::json(&serde_json::json!({"batch": batch_json(&found), "report": report}))?;
         return Ok(Exit::Yes);
     }
-    output::table(BATCH_HEADERS, [batch_row(&found)])?;
+    output::list(BATCH_HEADERS, [batch_row(&found)], &["submitter", "label"])?;
     if let Some(report) = report {
         output::line(&format!("\nreport version {}", report["version"]))?;
         let empty = Vec::new();
@@ -499,38 +561,27 @@ pub fn batches(args: Batches, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Yes)
 }
 
-const BATCH_HEADERS: &[&str] = &[
-    "batch",
-    "label",
-    "state",
-    "submitter",
-    "jobs",
-    "unfinished",
-    "succeeded",
-    "failed",
-    "cancelled",
-    "since",
-];
+const BATCH_HEADERS: &[&str] =
+    &["batch", "state", "jobs", "open", "succeeded", "failed", "cancelled", "submitter", "label"];
 
 fn batch_row(b: &batch::Batch) -> Vec<String> {
-    let state = if b.held { format!("held ({})", b.state) } else { b.state.to_string() };
+    let state = if b.is_held() { format!("held ({})", b.state) } else { b.state.to_string() };
     vec![
         b.id.to_string(),
-        b.label.clone(),
         state,
-        b.submitter.clone(),
         b.total.to_string(),
         b.open.to_string(),
         b.succeeded.to_string(),
         b.failed.to_string(),
         b.cancelled.to_string(),
-        show_time(b.updated_at),
+        b.submitter.clone(),
+        b.label.clone(),
     ]
 }
 
 fn batch_json(b: &batch::Batch) -> serde_json::Value {
     serde_json::json!({
-        "id": b.id, "label": b.label, "state": b.state, "held": b.held, "collection": b.collection, "submitter": b.submitter,
+        "id": b.id, "label": b.label, "state": b.state, "held": b.is_held(), "collection": b.collection, "submitter": b.submitter,
         "total": b.total, "unfinished": b.open, "succeeded": b.succeeded, "failed": b.failed, "cancelled": b.cancelled,
         "created_at": b.created_at, "updated_at": b.updated_at, "error": b.error,
     })
@@ -539,8 +590,13 @@ fn batch_json(b: &batch::Batch) -> serde_json::Value {
 pub fn list_batches(session: &Session, limit: i64) -> Result<Exit, Failure> {
     let found = session.read(move |tx, _, _| batch::list(tx, None, None, limit))?;
     match session.json {
-        true => output::json(&found.iter().map(batch_json).collect::<Vec<_>>())?,
-        false => output::table(BATCH_HEADERS, found.iter().map(batch_row))?,
+        true => {
+            output::json_list("batches", &found.iter().map(batch_json).collect::<Vec<_>>(), None)?;
+        }
+        false => {
+            let flexible = ["submitter", "label"];
+            output::list(BATCH_HEADERS, found.iter().map(batch_row), &flexible)?;
+        }
     }
     Ok(Exit::Yes)
 }
@@ -551,7 +607,7 @@ pub fn report_again(session: &Session, id: i64) -> Result<Exit, Failure> {
     let version = written.map_or(0, |r| r.version);
     told(
         session,
-        &serde_json::json!({"batch": id, "version": version}),
+        &serde_json::json!({"id": id, "version": version}),
         &format!("batch {id} reported again"),
     )
 }

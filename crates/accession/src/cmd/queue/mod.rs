@@ -5,9 +5,11 @@ mod add;
 mod define;
 mod exec;
 mod guard;
+mod handed;
 mod keeper;
 pub mod look;
 mod program_lock;
+mod template;
 mod watch;
 mod work;
 
@@ -22,7 +24,7 @@ use clap::Subcommand;
 #[command(after_help = "Examples:
   accession queue create files
   accession queue add files a.fits b.fits
-  accession queue work files --exec 'gzip -k {subject}' --until-empty
+  accession queue work files --exec 'gzip -k -- {subject}' --until-empty
   accession queue stats
   accession queue why 2")]
 pub struct Args {
@@ -74,9 +76,9 @@ enum Command {
     Retry(act::Retry),
     /// Send a job again, to the stage it failed in or an earlier one
     #[command(after_help = "Example:
-  accession queue requeue 12 13 --reason 'the disk was mended'")]
+  accession queue requeue 12 13 --reason 'the disk was replaced'")]
     Requeue(act::Requeue),
-    /// Hold jobs, a batch or a collection
+    /// Hold jobs, a batch or a collection: running ones finish their stage
     #[command(after_help = "Examples:
   accession queue hold 12 --reason 'ask Ann first'
   accession queue hold --batch 3")]

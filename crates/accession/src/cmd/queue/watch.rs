@@ -35,7 +35,8 @@ pub fn run(args: Watch, global: &Global) -> Result<Exit, Failure> {
             if std::io::stdout().is_terminal() {
                 output::line(CLEAR)?;
             }
-            output::line(&format!("{}   {} workers", view::show_time(now), workers.len()))?;
+            let alive = output::count(workers.len(), "worker");
+            output::line(&format!("{}   {alive}", view::show_time(now)))?;
             output::line("")?;
             print_stats(&stats, now)?;
             let running: Vec<Vec<String>> = workers
@@ -45,8 +46,8 @@ pub fn run(args: Watch, global: &Global) -> Result<Exit, Failure> {
                         vec![
                             w.name.clone(),
                             j.job.to_string(),
-                            j.subject.clone(),
                             ago(now - j.since),
+                            j.subject.clone(),
                             j.progress.clone().unwrap_or_default(),
                         ]
                     })
@@ -55,7 +56,8 @@ pub fn run(args: Watch, global: &Global) -> Result<Exit, Failure> {
                 .collect();
             if !running.is_empty() {
                 output::line("")?;
-                output::table(&["worker", "job", "subject", "for", "progress"], running)?;
+                let headers = ["worker", "job", "for", "subject", "progress"];
+                output::list(&headers, running, &["worker", "subject", "progress"])?;
             }
         }
         looks += 1;

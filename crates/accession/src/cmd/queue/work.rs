@@ -1,6 +1,7 @@
 //! `accession queue work NAME --exec 'command {subject}'`
 
 use super::exec::Exec;
+use super::template;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -17,24 +18,33 @@ use tokio::sync::watch;
 #[derive(clap::Args)]
 #[command(
     after_help = "The program gets the payload on its standard input, and ACCESSION_SUBJECT, ACCESSION_JOB,
-ACCESSION_QUEUE, ACCESSION_ATTEMPT, ACCESSION_TOKEN and ACCESSION_BATCH in its environment.
+ACCESSION_QUEUE, ACCESSION_STAGE, ACCESSION_ATTEMPT, ACCESSION_TOKEN and ACCESSION_BATCH in its
+environment. Where there are several stages, ACCESSION_STATE has what the stages before left, as a
+JSON object, and what the program writes to the file that ACCESSION_STATE_OUT names is what the
+stages after it get.
 Its end decides: 0 success; 75 try again later; 69 something outside is down, named by the last
 line of its standard output; a signal counts as an interruption; 126 and 127 (no such program)
 stop the worker and fail no job; anything else fails the job. The last lines of its standard
 error are kept as the job's error.
 
+`{subject}` stands for one word, quoted for the shell; it is refused within quotes, backquotes, `$(…)`,
+here-documents and comments, where a subject could be run. Write \"$ACCESSION_SUBJECT\" there, with
+the double quotes. Write -- before a subject that may begin with a dash.
+
+Exit status: 0 all that ran here ended well; 1 a job failed here for good, or --once found none.
+
 Examples:
-  accession queue work files --exec 'gzip -k {subject}'
-  accession queue work files --exec './store {subject}' --workers 8 --timeout 10m
+  accession queue work files --exec 'gzip -k -- {subject}'
+  accession queue work files --exec './store \"$ACCESSION_SUBJECT\"' --workers 8 --timeout 10m
   accession queue work files --exec 'true' --until-empty"
 )]
 pub struct WorkArgs {
-    /// The queue's name
+    /// The queue's name, or one stage of it: intake/fetch
     name: String,
     /// The stage, where there are several
     #[arg(long)]
     stage: Option<String>,
-    /// What the shell runs; `{subject}` becomes the subject, quoted
+    /// What the shell runs; `{subject}` becomes the subject, quoted as a word of its own
     #[arg(long, value_name = "COMMAND")]
     exec: OsString,
     /// How long one run may take
@@ -43,7 +53,7 @@ pub struct WorkArgs {
     /// Stop when nothing is left but held jobs
     #[arg(long)]
     until_empty: bool,
-    /// Run one job and stop
+    /// Run one job and stop; stop at once if none can be claimed now
     #[arg(long)]
     once: bool,
     /// Jobs at once (default: the queue's setting)
@@ -76,15 +86,27 @@ pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
     if args.lease < Duration::from_secs(1) {
         return Err(Failure::refused("bad_input", "--lease must be at least 1 second"));
     }
+    template::check(&args.exec).map_err(|place| {
+        Failure::refused(
+            "unsafe_template",
+            format!(
+                "--exec has {{subject}} {place}, where the shell would run what a subject contains; write it as a word of its own, or write \"$ACCESSION_SUBJECT\" there, with the double quotes"
+            ),
+        )
+    })?;
     let capacity = capacity(&args.capacity)?;
     let session = Session::open_with(global, db::Options::default())?;
     let (name, stage) = (args.name.clone(), args.stage.clone());
-    let stage = session.read(move |_, _, catalog| {
-        let pipeline = catalog.named(&name)?;
-        match (&stage, pipeline.stages.as_slice()) {
-            (Some(stage), _) => Ok(pipeline.stage_named(stage)?.name.clone()),
-            (None, [only]) => Ok(only.name.clone()),
-            (None, stages) => {
+    let (queue, stage, has_state) = session.read(move |_, _, catalog| {
+        let (pipeline, named) = catalog.place(&name)?;
+        let found = |stage: &queue::Stage| {
+            Ok((pipeline.name.clone(), stage.name.clone(), pipeline.stages.len() > 1))
+        };
+        match (&stage, named, pipeline.stages.as_slice()) {
+            (Some(stage), ..) => found(pipeline.stage_named(stage)?),
+            (None, Some(stage), _) => found(stage),
+            (None, None, [only]) => found(only),
+            (None, None, stages) => {
                 let names: Vec<&str> = stages.iter().map(|s| s.name.as_str()).collect();
                 Err(queue::Error::BadInput(format!(
                     "`{name}` has several stages; choose one with --stage: {}",
@@ -110,7 +132,9 @@ pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
     let (stop, stopped) = watch::channel(Stop::No);
     let missing: Arc<Mutex<Option<String>>> = Arc::default();
     let exec = Exec {
-        queue: args.name.clone(),
+        queue: queue.clone(),
+        stage: stage.clone(),
+        has_state,
         command: args.exec.clone(),
         timeout: args.timeout,
         grace: args.grace,
@@ -121,7 +145,7 @@ pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
         pass_output: !args.no_output && !session.json,
     };
     let settings_grace = settings.grace;
-    let worker = Worker::new(session.db.clone(), settings).stage(&args.name, &stage, exec);
+    let worker = Worker::new(session.db.clone(), settings).stage(&queue, &stage, exec);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let summary = runtime.block_on(async {
@@ -137,7 +161,11 @@ pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
         ));
     }
     output::work_done(&summary, session.json, session.quiet)?;
-    Ok(Exit::Yes)
+    let none = args.once && summary.runs == 0;
+    if none && !session.json && !session.quiet {
+        anstream::eprintln!("no job of {} can be claimed now", output::printable(&args.name));
+    }
+    Ok(if none || summary.failed > 0 { Exit::No } else { Exit::Yes })
 }
 
 /// The file whose bytes the programs of this machine lock: beside an SQLite database, else in the

@@ -20,9 +20,11 @@ use tokio::sync::watch;
   accession work --until-empty
 
 As many processes as you like may work on one database. The first SIGTERM or SIGINT stops in good
-order: what has not started is given back, running work stops at its next good place.")]
+order: what has not started is given back, running work stops at its next good place.
+
+Exit status: 0 no job failed here for good; 1 some did (accession jobs failed).")]
 pub struct Args {
-    /// Only these stages of ingest, or whole pipelines: batch, report, callback, sweep,
+    /// Only these stages of ingest (validating or ingest/validating), or whole pipelines: batch, report, callback, sweep,
     /// watching
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     stages: Vec<String>,
@@ -63,7 +65,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let settings = Settings { observer: console.as_ref().map(|c| c.observer()), ..settings };
     let stages = args.stages.clone();
     let wanted = move |pipeline: &str, stage: &str| {
-        stages.is_empty() || stages.iter().any(|s| s == stage || s == pipeline)
+        let shown = format!("{pipeline}/{stage}");
+        stages.is_empty() || stages.iter().any(|s| s == stage || s == pipeline || *s == shown)
     };
     let summary = site::block_on(async {
         let (stop, stopped) = watch::channel(Stop::No);
@@ -81,7 +84,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         Ok::<_, Failure>(done?)
     })??;
     output::work_done(&summary, global.json, global.quiet)?;
-    Ok(Exit::Yes)
+    Ok(if summary.failed > 0 { Exit::No } else { Exit::Yes })
 }
 
 /// Says what the worker works on, where, and how it is stopped.
@@ -136,7 +139,12 @@ fn check(stages: &[String]) -> Result<(), Failure> {
         .chain(archive::deposit::STAGES)
         .chain(["ingest", "batch", "report", "callback", "sweep", WATCHING])
         .collect();
-    match stages.iter().find(|s| !known.contains(&s.as_str())) {
+    let shown: Vec<String> = archive::stage::STAGES
+        .iter()
+        .map(|stage| format!("ingest/{stage}"))
+        .chain(archive::deposit::STAGES.iter().map(|stage| format!("batch/{stage}")))
+        .collect();
+    match stages.iter().find(|s| !known.contains(&s.as_str()) && !shown.contains(s)) {
         None => Ok(()),
         Some(unknown) => Err(Failure::refused(
             "unknown",

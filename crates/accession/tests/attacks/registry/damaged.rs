@@ -57,7 +57,7 @@ fn last_job(world: &World) -> Value {
 }
 
 fn events(world: &World, kind: &str) -> Vec<Value> {
-    let shown = world.json(&["objects", "events", "box"]);
+    let shown = world.json(&["objects", "events", "box"])[0]["events"].as_array().unwrap().clone();
     shown.into_iter().filter(|event| event["kind"] == kind).collect()
 }
 

@@ -166,10 +166,8 @@ async fn look(place: &Place, file: &Referred) -> Result<ContentState> {
         if let Some(fault) = Fault::of_size(Some(meta.size), file.size) {
             return Ok(ContentState::Damaged(fault));
         }
-        if let (Some(sha256), Some(kept)) = (&file.sha256, &meta.digest)
-            && let Some(whole) = kept.whole()
-        {
-            return Ok(match whole.to_string() == *sha256 {
+        if let (Some(sha256), Some(vouched)) = (&file.sha256, meta.vouched_sha256()) {
+            return Ok(match vouched.to_string() == *sha256 {
                 true => ContentState::Good,
                 false => ContentState::Damaged(Fault::Bytes),
             });

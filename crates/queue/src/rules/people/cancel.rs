@@ -41,7 +41,10 @@ pub(super) fn refuse_if_too_late(catalog: &Catalog, found: &Whole) -> Result<()>
     let Some(forward) = &pipeline.settings.forward_from else { return Ok(()) };
     let from = pipeline.stage_named(forward)?;
     let begun = found.owns || found.status() == Status::Failed;
+    // A job that is held there was held before it began that stage.
+    let at_the_door = found.status() == Status::Held && stage.position == from.position;
     if begun
+        && !at_the_door
         && stage.position >= from.position
         && !matches!(found.status(), Status::Succeeded | Status::Cancelled)
     {

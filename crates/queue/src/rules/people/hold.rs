@@ -1,24 +1,35 @@
 //! Hold and release: an administrative stop on a job, a batch or a collection.
+//!
+//! I9: nothing that is held is claimed, at whatever stage it is, until it is released. A run under way
+//! finishes its stage, and then its job is held. From the forward-only stage on a job goes forward
+//! whatever is held; a job that is held before it begins that stage waits there.
+//!
+//! Holds of batches and collections are rows. A job is held by its state while it waits; while it runs,
+//! a row holds it, which is taken away when the run ends.
 
-use super::{Actor, find, stop_claims};
-use crate::catalog::Catalog;
+use super::{Actor, Whole, find, stop_claims};
+use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::error::{Error, Result};
+use crate::job::{Lease, Outcome, Settled, Settlement};
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::{self, Hopeful};
+use crate::rules::settle;
 use db::{Micros, Statement, Tx, statement};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Names of held batches and collections.
 #[derive(Debug, Default)]
 pub struct Held {
+    /// Jobs that run, and are held when their runs end.
+    jobs: HashSet<i64>,
     batches: HashSet<String>,
     collections: HashSet<String>,
 }
 
 impl Held {
     pub fn is_empty(&self) -> bool {
-        self.batches.is_empty() && self.collections.is_empty()
+        self.jobs.is_empty() && self.batches.is_empty() && self.collections.is_empty()
     }
 
     /// The names of held collections.
@@ -33,7 +44,12 @@ impl Held {
         }
     }
 
-    /// What holds a job that has not begun.
+    /// Whether the job itself is held.
+    pub(crate) fn has_job(&self, job: i64) -> bool {
+        self.jobs.contains(&job)
+    }
+
+    /// Which group holds a job of this batch and collection.
     pub fn of(&self, batch: Option<i64>, collection: Option<&str>) -> Option<&'static str> {
         if batch.is_some_and(|b| self.batches.contains(&b.to_string())) {
             return Some("batch");
@@ -59,6 +75,7 @@ fn read_names(tx: &mut Tx<'_>, names: &Statement) -> Result<Held> {
     for (kind, name) in tx.query::<(String, String)>(names, &[])? {
         match kind.as_str() {
             "batch" => held.batches.insert(name),
+            "job" => name.parse().is_ok_and(|job| held.jobs.insert(job)),
             _ => held.collections.insert(name),
         };
     }
@@ -72,7 +89,15 @@ pub enum Group<'a> {
     Collection(&'a str),
 }
 
-impl Group<'_> {
+impl<'a> Group<'a> {
+    /// As a job has them: its batch or its collection.
+    fn columns(self) -> (Option<i64>, Option<&'a str>) {
+        match self {
+            Group::Batch(id) => (Some(id), None),
+            Group::Collection(name) => (None, Some(name)),
+        }
+    }
+
     fn parts(self) -> (&'static str, String) {
         match self {
             Group::Batch(id) => ("batch", id.to_string()),
@@ -88,31 +113,53 @@ pub fn find_group(tx: &mut Tx<'_>, group: Group<'_>) -> Result<Option<(String, M
     Ok(tx.first(&HOLD, &db::params![kind, &name])?)
 }
 
-/// Holds one job that waits.
+/// Whether a hold keeps back a job that waits in a stage: from the forward-only stage on, jobs that
+/// have begun go forward.
+pub(crate) fn may_be_held(pipeline: &Pipeline, stage: &Stage, begun: bool) -> bool {
+    !pipeline.is_forward_only(stage) || (!begun && stage.position == 0)
+}
+
+/// Takes away the hold of a running job: who held it and why, if it is still held.
+pub(crate) fn take_job_hold(tx: &mut Tx<'_>, job: i64) -> Result<Option<(String, String)>> {
+    const TAKE: Statement = statement!("sql/take_job_hold");
+    Ok(tx.first(&TAKE, &db::params![&job.to_string()])?)
+}
+
+/// When a hold of a job has its effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobHold {
+    Now,
+    /// It runs, and is held when that run of its stage ends.
+    AfterRun,
+}
+
+/// Holds one job: at once if it waits, after its run if it runs.
 pub fn hold_job(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &Catalog,
     actor: Actor<'_>,
     job: i64,
-) -> Result<()> {
+) -> Result<JobHold> {
     const ASIDE: Statement = statement!("sql/put_aside");
+    if super::look(tx, job)?.status() == Status::Running {
+        // Before any row is locked, as a claim does it.
+        stop_claims(tx)?;
+    }
     let found = find(tx, job)?;
     let (pipeline, stage) = found.place(catalog)?;
+    let refused = |why: String| Err(Error::Refused(format!("job {job} {why}")));
     match found.status() {
-        Status::Queued => {}
-        Status::Held => return Err(Error::Refused(format!("job {job} is held already"))),
-        Status::Running => {
-            return Err(Error::Refused(format!(
-                "job {job} is running {}; only a waiting job can be held, and cancel asks it to stop",
-                stage.name
-            )));
-        }
-        ended => {
-            return Err(Error::Refused(format!(
-                "job {job} has {ended}; only a waiting job can be held"
-            )));
-        }
+        Status::Queued | Status::Running => {}
+        Status::Held => return refused("is held already".to_string()),
+        ended => return refused(format!("has {ended}; only an unfinished job can be held")),
+    }
+    let running = found.status() == Status::Running;
+    if !may_be_held(pipeline, stage, found.begun || running) {
+        return refused(format!("is in {}, and from there on it can only go forward", stage.name));
+    }
+    if running {
+        return hold_running(tx, now, catalog, actor, &found);
     }
     tx.send(&ASIDE, &db::params![job, State::Held, "job", now])?;
     note(
@@ -126,7 +173,80 @@ pub fn hold_job(
         Status::Held,
         pipeline.id,
     )?;
-    line::promote(tx, now, &BTreeSet::from([found.lock]))
+    line::promote(tx, now, &BTreeSet::from([found.lock]))?;
+    Ok(JobHold::Now)
+}
+
+/// A run finishes its stage; one that is only claimed does not begin.
+fn hold_running(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    actor: Actor<'_>,
+    found: &Whole,
+) -> Result<JobHold> {
+    const INSERT: Statement = statement!("sql/insert_hold");
+    let job = found.id;
+    if found.cancel_requested {
+        return Err(Error::Refused(format!("job {job} has been asked to stop")));
+    }
+    let name = job.to_string();
+    if tx.execute(&INSERT, &db::params!["job", &name, actor.who, now, actor.reason])? == 0 {
+        return Err(Error::Refused(format!(
+            "job {job} is held already; its run may finish its stage"
+        )));
+    }
+    if take_back(tx, now, catalog, actor, None, Some(job))? > 0 {
+        return Ok(JobHold::Now);
+    }
+    note_running(tx, now, catalog, actor, found, "hold requested")?;
+    Ok(JobHold::AfterRun)
+}
+
+/// Takes claimed jobs that have not started out of their workers' buffers: they wait, held.
+fn take_back(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    actor: Actor<'_>,
+    group: Option<Group<'_>>,
+    job: Option<i64>,
+) -> Result<usize> {
+    const BUFFERED: Statement = statement!("sql/buffered_runs");
+    let (batch, collection) = group.map_or((None, None), Group::columns);
+    let mut by_worker: BTreeMap<i64, Vec<Settlement>> = BTreeMap::new();
+    for (lock, id, token, worker, stage, of) in tx
+        .query::<(String, i64, i64, i64, i64, Option<i64>)>(
+            &BUFFERED,
+            &db::params![batch, collection, job],
+        )?
+    {
+        let (pipeline, at) = catalog.stage(stage)?;
+        if may_be_held(pipeline, at, true) {
+            let lease = Lease { job: id, lock, token, batch: of, stage, probe: false };
+            let outcome = Outcome::Interrupted("it was held before it began".to_string());
+            by_worker.entry(worker).or_default().push(Settlement::new(lease, outcome));
+        }
+    }
+    let mut taken = 0;
+    for (worker, items) in by_worker {
+        let settled = settle::settle(tx, now, catalog, worker, actor.who, &items)?;
+        taken += settled.iter().filter(|one| **one != Settled::Stale).count();
+    }
+    Ok(taken)
+}
+
+fn note_running(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    actor: Actor<'_>,
+    found: &Whole,
+    event: &str,
+) -> Result<()> {
+    let (pipeline, stage) = found.place(catalog)?;
+    let (job, running) = ([(found.id, stage.id)], Status::Running);
+    note(tx, now, catalog, actor, &job, event, running, running, pipeline.id)
 }
 
 /// Releases one held job.
@@ -139,12 +259,13 @@ pub fn release_job(
 ) -> Result<()> {
     let found = find(tx, job)?;
     let (pipeline, stage) = found.place(catalog)?;
+    if found.status() == Status::Running && take_job_hold(tx, job)?.is_some() {
+        return note_running(tx, now, catalog, actor, &found, "released");
+    }
     if found.status() != Status::Held {
         return Err(Error::Refused(format!("job {job} is {}, not held", found.status())));
     }
-    if !found.begun
-        && let Some(by) = held_names(tx)?.of(found.batch, found.collection.as_deref())
-    {
+    if let Some(by) = held_names(tx)?.of(found.batch, found.collection.as_deref()) {
         let name = found
             .batch
             .filter(|_| by == "batch")
@@ -154,7 +275,7 @@ pub fn release_job(
         )));
     }
     let due = found.due.unwrap_or(now);
-    let_go(tx, now, &[(job, stage.id, found.lock.clone(), due)])?;
+    let_go(tx, now, &[(job, stage.id, found.lock.clone(), due, found.begun)])?;
     note(
         tx,
         now,
@@ -168,8 +289,8 @@ pub fn release_job(
     )
 }
 
-/// Holds a batch or a collection. Jobs that have not begun are flipped by [`flip_held`]; claims
-/// refuse them from now on all the same.
+/// Holds a batch or a collection. Waiting jobs are flipped by [`flip_held`]; claims refuse them from
+/// now on all the same.
 pub fn hold_group(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, group: Group<'_>) -> Result<()> {
     const INSERT: Statement = statement!("sql/insert_hold");
     stop_claims(tx)?;
@@ -191,11 +312,12 @@ pub fn release_group(tx: &mut Tx<'_>, group: Group<'_>) -> Result<()> {
     }
 }
 
-/// Waiting row: id, stage, lock, due.
-type Row = (i64, i64, String, Micros);
+/// Waiting row: id, stage, lock, due, begun.
+type Row = (i64, i64, String, Micros, bool);
 
-/// Turns up to `limit` not yet begun jobs of a held group after job `after` to held; the last one,
-/// or None when there are no more, or when the group was released meanwhile.
+/// Turns up to `limit` waiting jobs of a held group after job `after` to held; the last one it looked
+/// at, or None when there are no more, or when the group was released since. The first call takes
+/// jobs that were claimed and have not started back from their workers.
 pub fn flip_held(
     tx: &mut Tx<'_>,
     now: Micros,
@@ -209,11 +331,19 @@ pub fn flip_held(
     if !held_names(tx)?.has(group) {
         return Ok(None);
     }
+    if after == 0 {
+        take_back(tx, now, catalog, actor, Some(group), None)?;
+    }
     let rows = members(tx, group, after, limit, false)?;
     let kind = group.parts().0;
-    for (id, stage, ..) in &rows {
+    let mut freed = BTreeSet::new();
+    for (id, stage, lock, _, begun) in &rows {
+        let (pipeline, at) = catalog.stage(*stage)?;
+        if !may_be_held(pipeline, at, *begun) {
+            continue;
+        }
         tx.send(&ASIDE, &db::params![*id, State::Held, kind, now])?;
-        let pipeline = catalog.stage(*stage)?.0.id;
+        freed.insert(lock.clone());
         note(
             tx,
             now,
@@ -223,10 +353,10 @@ pub fn flip_held(
             "held",
             Status::Queued,
             Status::Held,
-            pipeline,
+            pipeline.id,
         )?;
     }
-    line::promote(tx, now, &rows.iter().map(|r| r.2.clone()).collect())?;
+    line::promote(tx, now, &freed)?;
     Ok(rows.last().map(|r| r.0))
 }
 
@@ -294,10 +424,7 @@ fn members(
     held: bool,
 ) -> Result<Vec<Row>> {
     const MEMBERS: Statement = statement!("sql/group_members", per engine);
-    let (batch, collection) = match group {
-        Group::Batch(id) => (Some(id), None),
-        Group::Collection(name) => (None, Some(name)),
-    };
+    let (batch, collection) = group.columns();
     Ok(tx.query(&MEMBERS, &db::params![batch, collection, after, limit, held, group.parts().0])?)
 }
 
@@ -305,7 +432,7 @@ fn members(
 fn let_go(tx: &mut Tx<'_>, now: Micros, rows: &[Row]) -> Result<()> {
     const DELAY: Statement = statement!("sql/put_aside");
     let mut hopefuls = Vec::new();
-    for (id, stage, lock, due) in rows {
+    for (id, stage, lock, due, _) in rows {
         if *due > now {
             tx.send(&DELAY, &db::params![*id, State::Delayed, None::<&str>, now])?;
             tx.wake(*stage);

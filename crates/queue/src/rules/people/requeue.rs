@@ -11,6 +11,7 @@ use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::{self, Hopeful};
 use crate::rules::people::hold;
 use crate::rules::preparing;
+use crate::rules::state;
 use db::{Micros, Statement, Tx, statement};
 
 /// Where a requeued job is now.
@@ -87,14 +88,16 @@ fn requeue_failed(
         let waiting_key = add::coalesce_key(pipeline, &found.subject, &found.lock, found.batch);
         if let Some(newer) = newer_waiting(tx, &found.lock, waiting_key.as_deref())? {
             return refused(format!(
-                "job {newer}, which is newer, waits for the same subject already"
+                "job {newer} waits for the same subject already; requeue this one when it has ended"
             ));
         }
     }
     ending::forget(tx, found.id)?;
     forget_from(tx, pipeline, stage, failed_in, found.id)?;
     count(tx, found.id, stage)?;
-    let held = hold::held_names_locked(tx)?.of(found.batch, found.collection.as_deref());
+    let held = hold::held_names_locked(tx)?
+        .of(found.batch, found.collection.as_deref())
+        .filter(|_| hold::may_be_held(pipeline, stage, false));
     let status = insert(tx, now, found, stage, key.as_deref(), held)?;
     preparing::reopen(tx, now, found.id)?;
 
@@ -144,7 +147,7 @@ fn newer_waiting(tx: &mut Tx<'_>, lock: &str, key: Option<&str>) -> Result<Optio
     Ok(tx.first::<(i64,)>(&NEWER, &db::params![lock, key])?.map(|r| r.0))
 }
 
-/// Going back discards the checkpoints of the stages that will run again, and their counts begin
+/// Going back discards the checkpoints and states of the stages that will run again, and their counts begin
 /// anew; requeueing to the stage it failed in keeps its checkpoints, so that it resumes there.
 fn forget_from(
     tx: &mut Tx<'_>,
@@ -157,6 +160,7 @@ fn forget_from(
     const RESET: Statement = statement!("sql/reset_tries");
     for again in pipeline.stages.iter().filter(|s| s.position >= stage.position) {
         tx.send(&RESET, &db::params![job, again.id])?;
+        state::forget(tx, job, again)?;
         if stage.position < was_in.position {
             tx.send(&FORGET, &db::params![job, again.id])?;
         }

@@ -1,9 +1,11 @@
-//! Retry all: every failed job that fits a filter goes again, the newest of each subject.
+//! Retry all: every failed job that fits a filter goes again, the newest of each subject; rows of one
+//! batch all go.
 
 use super::requeue::requeue;
 use super::{Actor, cancel, find};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
+use crate::rules::replacing;
 use db::{Micros, Statement, Tx, statement};
 
 /// Which failed jobs; None fits all.
@@ -20,7 +22,7 @@ pub struct Filter {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retried {
     pub requeued: i64,
-    /// Older failures of a subject whose newest goes.
+    /// Older failures of a subject whose newest goes, which is not of the same batch.
     pub superseded: i64,
     /// Not recoverable, or a newer job waits.
     pub refused: i64,
@@ -87,6 +89,7 @@ fn retry_chunk(
             let why = format!("superseded by job {newest}, which is retried");
             let actor = Actor { who: actor.who, reason: &why };
             cancel::cancel_found(tx, now, catalog, actor, &found)?;
+            replacing::replaced(tx, now, job, newest)?;
         } else if !recoverable {
             done.refused += 1;
         } else {

@@ -97,6 +97,8 @@ impl Model {
             tries: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
             last_token: None,
+            replaced_by: None,
+            states: BTreeMap::new(),
         })
     }
 

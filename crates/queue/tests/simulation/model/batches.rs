@@ -77,6 +77,7 @@ impl Model {
                 Ok(())
             }
             (Call::BatchFail { batch }, Answer::Done) => {
+                self.release_preparer(*batch);
                 self.batch(*batch).preparer = None;
                 self.break_batch(*batch);
                 Ok(())
@@ -90,6 +91,7 @@ impl Model {
             }
             (Call::BatchDelete { batch }, Answer::Done) => {
                 self.cancel_batch(*batch, 0, usize::MAX);
+                self.release_preparer(*batch);
                 let found = self.batch(*batch);
                 found.state = BatchState::Deleted;
                 found.held = false;
@@ -207,9 +209,15 @@ impl Model {
         same("the batch reported", report.map(|r| r.batch), found)?;
         let (Some(id), Some(report)) = (found, report) else { return Ok(()) };
         let sums = self.sums(id);
+        let rows = self.jobs.values().filter(|j| j.batch == Some(id));
+        let replaced = rows.filter(|j| j.replaced_by.is_some()).count() as i64;
+        let took =
+            |j: &super::Job| j.replaced_by.is_some_and(|by| self.jobs[&by].batch == Some(id));
+        let replaces = self.jobs.values().filter(|j| took(j)).count();
         let batch = self.batch(id);
         batch.reports += 1;
-        let good = !batch.broken && sums.succeeded > 0 && sums.failed == 0;
+        // Nothing of this world is compared, so nothing superseded is known to be preserved.
+        let good = !batch.broken && sums.succeeded > 0 && sums.failed == 0 && replaced == 0;
         batch.state = if good { BatchState::Completed } else { BatchState::Failed };
         same("the state reported", report.state, batch.state)?;
         same("the version", report.version, batch.reports)?;
@@ -218,6 +226,10 @@ impl Model {
             (report.submitted, report.succeeded, report.failed, report.cancelled),
             (sums.total, sums.succeeded, sums.failed, sums.cancelled),
         )?;
+        let listed = (report.superseded, report.replaced.len() as i64, report.replaces.len());
+        same("what superseded what", listed, (replaced, replaced, replaces))?;
+        let jobs_cancelled = sums.cancelled - self.batches[&id].dropped - replaced;
+        same("the cancellations listed", report.cancellations.len() as i64, jobs_cancelled)?;
         same("the failures listed", report.failures.len() as i64, sums.failed)
     }
 }

@@ -89,6 +89,7 @@ impl Model {
             error_seen: false,
             probe: probe.clone(),
             reserved: self.needs(job),
+            hold: false,
         };
         let lock = job.lock.clone();
         if let Some(target) = probe.as_ref().and_then(|t| self.targets.get_mut(t)) {
@@ -173,8 +174,7 @@ impl Model {
             return Some(format!("it is in {}", self.stage_of(job).name));
         }
         let Some(w) = job.waiting() else { return Some(format!("it is {}", job.status())) };
-        let group = self.held_by(job.batch, job.collection.as_deref());
-        if w.held.is_some() || (!w.begun && group.is_some()) {
+        if w.held.is_some() || self.group_of(job).is_some() {
             return Some("it is held (I9)".to_string());
         }
         if w.due.0 > self.latest {
@@ -327,6 +327,7 @@ impl Model {
                 && r.claimed_at < self.now - crate::world::SECOND
         };
         !self.is_paused(stage)
+            && self.group_of(job).is_none()
             && reached
             && self.stage_of(job).id == stage
             && job.running().is_some_and(idle)

@@ -1,9 +1,9 @@
 //! How runs end, by the model; and what else a worker does with its jobs.
 
-use super::{Failed, Model, Place, Target, Verdict, Waiting, Worker, same};
+use super::{Failed, HeldBy, Model, Place, Target, Verdict, Waiting, Worker, same};
 use crate::call::{Answer, Call, Item};
 use crate::world::SECOND;
-use queue::{Outcome, Settled, Status};
+use queue::{JobError, Outcome, Settled, Status};
 
 const ERRORS_TO_OPEN: i64 = 5;
 const PROBE_WAIT: i64 = 10 * SECOND;
@@ -13,6 +13,16 @@ const PROBE_WAIT_MAX: i64 = 300 * SECOND;
 fn named(outcome: &Outcome) -> Option<&str> {
     match outcome {
         Outcome::Success(handover) => handover.next_stage.as_deref(),
+        _ => None,
+    }
+}
+
+/// The state that a success leaves.
+fn left(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Success(handover) => {
+            handover.state.as_ref().map(|s| serde_json::json!(s).to_string())
+        }
         _ => None,
     }
 }
@@ -27,7 +37,8 @@ impl Model {
             let plain = item.recorded.is_none()
                 && !item.lease.probe
                 && matches!(item.outcome, Outcome::Success(_) | Outcome::Skip(_))
-                && named(&item.outcome).is_none();
+                && named(&item.outcome).is_none()
+                && left(&item.outcome).is_none();
             if plain && self.is_current(worker, &item.lease) && self.is_last(item.lease.job) {
                 self.up(item.lease.job);
                 self.end(item.lease.job, Status::Succeeded);
@@ -71,6 +82,10 @@ impl Model {
         match &item.outcome {
             Outcome::Success(_) | Outcome::Skip(_) => {
                 self.up(id);
+                if let Some(state) = left(&item.outcome) {
+                    let stage = self.stage_of(&self.jobs[&id]).id;
+                    self.change(id).states.insert(stage, state);
+                }
                 if self.is_last(id) {
                     self.end(id, Status::Succeeded);
                     self.resolve(id);
@@ -85,7 +100,7 @@ impl Model {
                 self.probe_over(id, false);
                 self.back(id, (*due, *due));
             }
-            Outcome::Transient(error) => self.transient(id, error.target.as_deref()),
+            Outcome::Transient(error) => self.transient(id, error),
             Outcome::Permanent(_) => drop(self.permanent(id)),
             Outcome::Relock(lock) => {
                 self.probe_over(id, false);
@@ -93,7 +108,8 @@ impl Model {
                     self.end(id, Status::Cancelled);
                 } else {
                     self.change(id).lock.clone_from(lock);
-                    self.wait(id, (self.now, self.now), false);
+                    let held = self.held_after_run(id);
+                    self.wait(id, (self.now, self.now), false, held);
                 }
             }
             Outcome::Interrupted(_) => self.interrupt(id),
@@ -125,6 +141,7 @@ impl Model {
 
     /// On to another stage: same job, same lock.
     fn move_on(&mut self, id: i64, next: usize, outcome: &Outcome) {
+        let held = self.held_after_run(id);
         let job = self.change(id);
         job.position = next;
         if let Outcome::Success(handover) = outcome {
@@ -135,30 +152,46 @@ impl Model {
                 job.workspace.clone_from(&handover.workspace);
             }
         }
-        self.wait(id, (self.now, self.now), true);
+        self.wait(id, (self.now, self.now), true, held);
     }
 
-    fn wait(&mut self, id: i64, due: (i64, i64), owns: bool) {
+    /// I9: what holds a job when its run ends; a run of the forward-only stages is followed by others.
+    fn held_after_run(&self, id: i64) -> Option<HeldBy> {
+        let job = &self.jobs[&id];
+        let own = (self.run(id).hold && self.may_be_held(job)).then_some(HeldBy::Job);
+        own.or_else(|| self.group_of(job))
+    }
+
+    fn wait(&mut self, id: i64, due: (i64, i64), owns: bool, held: Option<HeldBy>) {
         let entered = self.step;
-        let held = None;
         self.change(id).place =
             Place::Waiting(Waiting { due, held, begun: true, owns, in_line_since: None, entered });
     }
 
     /// Back to the queue: cancelled if that was asked, superseded if it was added again in the
-    /// first stage of a coalescing pipeline, else waiting with its lock.
+    /// first stage of a coalescing pipeline and is of no batch, else waiting with its lock.
     fn back(&mut self, id: i64, due: (i64, i64)) {
         let job = &self.jobs[&id];
         let newer = self.mergeable(job.pipe, &job.subject, &job.lock, job.batch);
-        if self.run(id).cancel || (job.position == 0 && newer.is_some()) {
+        let newer = newer.filter(|_| job.position == 0 && job.batch.is_none());
+        if self.run(id).cancel {
             self.end(id, Status::Cancelled);
+        } else if let Some(newer) = newer {
+            self.supersede(id, newer);
         } else {
-            self.wait(id, due, true);
+            let held = self.held_after_run(id);
+            self.wait(id, due, true, held);
         }
     }
 
-    fn transient(&mut self, id: i64, target: Option<&str>) {
-        let now = self.now;
+    /// A claimed job that has not started is taken out of its worker's buffer.
+    pub(super) fn take_back(&mut self, id: i64) {
+        self.probe_over(id, false);
+        self.back(id, (self.now, self.now));
+    }
+
+    fn transient(&mut self, id: i64, error: &JobError) {
+        let (now, target) = (self.now, error.target.as_deref());
         let was_probe = self.run(id).probe.clone();
         self.probe_over(id, target.is_some() && was_probe.as_deref() == target);
         let mut was_down = false;
@@ -167,10 +200,11 @@ impl Model {
             let state = self.targets.entry(name.to_string()).or_insert(new);
             state.errors += 1;
             was_down = state.next_probe.is_some();
-            if !was_down && state.errors >= ERRORS_TO_OPEN {
+            if !was_down && (error.down || state.errors >= ERRORS_TO_OPEN) {
                 state.next_probe = Some(now + PROBE_WAIT);
                 state.probe_wait = PROBE_WAIT;
             }
+            was_down |= error.down;
         }
         let learn = |model: &mut Model| {
             let job = model.change(id);
@@ -264,12 +298,23 @@ impl Model {
         }
     }
 
-    /// Failed jobs of the same pipeline and subject are resolved by a success.
+    /// Failed jobs of the same pipeline and subject that were accepted earlier, and not in the same
+    /// batch, are resolved by a success.
     fn resolve(&mut self, id: i64) {
-        let (pipe, subject) = (self.jobs[&id].pipe, self.jobs[&id].subject.clone());
-        let moot = |j: &&super::Job| j.pipe == pipe && j.subject == subject && j.failed().is_some();
+        let by = self.jobs[&id].clone();
+        let moot = |j: &&super::Job| {
+            let same = j.pipe == by.pipe && j.subject == by.subject;
+            let rows = j.batch.is_some() && j.batch == by.batch;
+            same && j.failed().is_some() && j.id < by.id && !rows
+        };
         let moot: Vec<i64> = self.jobs.values().filter(moot).map(|j| j.id).collect();
-        moot.into_iter().for_each(|job| self.end(job, Status::Cancelled));
+        moot.into_iter().for_each(|job| self.supersede(job, id));
+    }
+
+    /// Ends a job whose place another one takes.
+    pub(super) fn supersede(&mut self, id: i64, by: i64) {
+        self.end(id, Status::Cancelled);
+        self.change(id).replaced_by = Some(by);
     }
 
     pub(super) fn worked(&mut self, call: &Call, answer: &Answer) -> Verdict {

@@ -66,6 +66,8 @@ pub struct Running {
     pub error_seen: bool,
     pub probe: Option<String>,
     pub reserved: Amounts,
+    /// A person holds it: it is held when this run ends.
+    pub hold: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -111,8 +113,12 @@ pub struct Job {
     pub place: Place,
     pub tries: BTreeMap<i64, Tries>,
     pub checkpoints: BTreeMap<(i64, String), String>,
+    /// What each stage left for those that follow.
+    pub states: BTreeMap<i64, String>,
     /// Of the last run, whoever's it was.
     pub last_token: Option<i64>,
+    /// The job that took its place.
+    pub replaced_by: Option<i64>,
 }
 
 #[derive(Debug, Clone)]
@@ -318,7 +324,21 @@ impl Model {
         [("all", 0), ("pipeline", pipe), ("stage", stage)].iter().any(|p| self.pauses.contains(p))
     }
 
-    /// What holds a job of this batch and collection that has not begun.
+    /// Whether holds keep a job back where it is: from the forward-only stage on, what has begun goes
+    /// forward.
+    pub fn may_be_held(&self, job: &Job) -> bool {
+        let begun = job.waiting().is_none_or(|w| w.begun);
+        let forward = self.pipes[job.pipe].forward.is_some_and(|from| job.position >= from);
+        !forward || (!begun && job.position == 0)
+    }
+
+    /// What holds a job, if anything does where it is.
+    pub fn group_of(&self, job: &Job) -> Option<HeldBy> {
+        let group = self.held_by(job.batch, job.collection.as_deref());
+        group.filter(|_| self.may_be_held(job))
+    }
+
+    /// Which group holds jobs of this batch and collection.
     pub fn held_by(&self, batch: Option<i64>, collection: Option<&str>) -> Option<HeldBy> {
         if batch.is_some_and(|b| self.holds.contains(&Whose::Batch(b))) {
             return Some(HeldBy::Batch);

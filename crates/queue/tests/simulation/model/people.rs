@@ -6,20 +6,27 @@ use queue::rules::people::cancel::Cancelled;
 use queue::rules::people::retry::{Filter, Retried};
 use queue::{BatchState, Status};
 
+fn is_of(job: &Job, whose: &Whose) -> bool {
+    match whose {
+        Whose::Batch(id) => job.batch == Some(*id),
+        Whose::Collection(name) => job.collection.as_ref() == Some(name),
+    }
+}
+
 impl Model {
     /// Why a call must be refused; None if it must be done.
     pub(super) fn predict_for_people(&self, call: &Call) -> Option<&'static str> {
         let refuse = |yes: bool, why: &'static str| yes.then_some(why);
         match call {
-            Call::HoldJob { job } => {
-                refuse(self.jobs[job].status() != Status::Queued, "only a queued job is held")
-            }
+            Call::HoldJob { job } => self.refuse_hold(&self.jobs[job]),
             Call::ReleaseJob { job } => {
                 let job = &self.jobs[job];
-                let begun = job.waiting().is_some_and(|w| w.begun);
+                if job.running().is_some_and(|r| r.hold) {
+                    return None;
+                }
                 let group = self.held_by(job.batch, job.collection.as_deref());
                 refuse(job.status() != Status::Held, "not held")
-                    .or(refuse(!begun && group.is_some(), "held with its group"))
+                    .or(refuse(group.is_some(), "held with its group"))
             }
             Call::Hold { whose: Whose::Batch(id) } => {
                 let batch = &self.batches[id];
@@ -42,6 +49,57 @@ impl Model {
         }
     }
 
+    fn refuse_hold(&self, job: &Job) -> Option<&'static str> {
+        match &job.place {
+            Place::Waiting(w) if w.held.is_some() => Some("held already"),
+            Place::Waiting(_) | Place::Running(_) if !self.may_be_held(job) => {
+                Some("it can only go forward")
+            }
+            Place::Waiting(_) => None,
+            Place::Running(run) => (run.cancel || run.hold).then_some("asked already"),
+            _ => Some("it has ended"),
+        }
+    }
+
+    /// At once if it waits, else when its run ends; one that has not started does not start.
+    fn hold_job(&mut self, id: i64) {
+        match &mut self.change(id).place {
+            Place::Running(run) => {
+                run.hold = true;
+                if !run.started {
+                    self.take_back(id);
+                }
+            }
+            _ => self.set_held(id, Some(HeldBy::Job)),
+        }
+    }
+
+    fn release_job(&mut self, id: i64) {
+        match &mut self.change(id).place {
+            Place::Running(run) => run.hold = false,
+            _ => self.set_held(id, None),
+        }
+    }
+
+    /// The job that prepares a batch is held with it.
+    fn hold_preparer(&mut self, batch: i64) {
+        let job =
+            self.batches[&batch].preparer.filter(|j| self.refuse_hold(&self.jobs[j]).is_none());
+        if let Some(job) = job {
+            self.hold_job(job);
+        }
+    }
+
+    pub(super) fn release_preparer(&mut self, batch: i64) {
+        let held = |j: &i64| {
+            let job = &self.jobs[j];
+            job.status() == Status::Held || job.running().is_some_and(|r| r.hold)
+        };
+        if let Some(job) = self.batches[&batch].preparer.filter(held) {
+            self.release_job(job);
+        }
+    }
+
     fn refuse_cancel(&self, job: &Job) -> Option<&'static str> {
         if let Place::Ended(_) = job.place {
             return Some("ended already");
@@ -55,7 +113,10 @@ impl Model {
     /// From some stage on, a job that has begun can only go forward.
     pub(super) fn must_go_forward(&self, job: &Job) -> bool {
         let begun = job.owns() || job.failed().is_some();
-        begun && self.pipes[job.pipe].forward.is_some_and(|from| job.position >= from)
+        let Some(from) = self.pipes[job.pipe].forward else { return false };
+        // What is held there has not begun it.
+        let at_the_door = job.status() == Status::Held && job.position == from;
+        begun && !at_the_door && job.position >= from
     }
 
     fn refuse_discard(&self, job: &Job) -> Option<&'static str> {
@@ -94,8 +155,8 @@ impl Model {
 
     pub(super) fn acted(&mut self, call: &Call, answer: &Answer) -> Verdict {
         match (call, answer) {
-            (Call::HoldJob { job }, Answer::Done) => self.set_held(*job, Some(HeldBy::Job)),
-            (Call::ReleaseJob { job }, Answer::Done) => self.set_held(*job, None),
+            (Call::HoldJob { job }, Answer::Done) => self.hold_job(*job),
+            (Call::ReleaseJob { job }, Answer::Done) => self.release_job(*job),
             (Call::Hold { whose }, Answer::Done) => {
                 // Held from now on, whether or not their rows are flipped yet.
                 for job in self.members(whose, 0, i64::MAX, false) {
@@ -103,10 +164,16 @@ impl Model {
                 }
                 self.holds.insert(whose.clone());
                 self.set_batch_held(whose, true);
+                if let Whose::Batch(id) = whose {
+                    self.hold_preparer(*id);
+                }
             }
             (Call::Release { whose }, Answer::Done) => {
                 self.holds.remove(whose);
                 self.set_batch_held(whose, false);
+                if let Whose::Batch(id) = whose {
+                    self.release_preparer(*id);
+                }
             }
             (Call::FlipHeld { whose, after, limit }, Answer::Maybe(last)) => {
                 return self.flip_held(whose, *after, *limit, *last);
@@ -209,18 +276,15 @@ impl Model {
         }
     }
 
-    /// Jobs of a group that have not begun: those held with it, or those not held.
+    /// Waiting jobs of a group: those held with it, or those not held.
     fn members(&self, whose: &Whose, after: i64, limit: i64, held: bool) -> Vec<i64> {
         let kind = match whose {
             Whose::Batch(_) => HeldBy::Batch,
             Whose::Collection(_) => HeldBy::Collection,
         };
-        let of = |j: &&Job| match whose {
-            Whose::Batch(id) => j.batch == Some(*id),
-            Whose::Collection(name) => j.collection.as_ref() == Some(name),
-        };
+        let of = |j: &&Job| is_of(j, whose);
         let wanted = |j: &&Job| {
-            let state = j.waiting().filter(|w| !w.begun).map(|w| w.held);
+            let state = j.waiting().map(|w| w.held);
             j.id > after && if held { state == Some(Some(kind)) } else { state == Some(None) }
         };
         let members = self.jobs.values().filter(of).filter(wanted).map(|j| j.id);
@@ -228,6 +292,13 @@ impl Model {
     }
 
     fn flip_held(&mut self, whose: &Whose, after: i64, limit: i64, last: Option<i64>) -> Verdict {
+        if after == 0 && self.holds.contains(whose) {
+            let idle = |j: &&Job| {
+                is_of(j, whose) && j.running().is_some_and(|r| !r.started) && self.may_be_held(j)
+            };
+            let idle: Vec<i64> = self.jobs.values().filter(idle).map(|j| j.id).collect();
+            idle.into_iter().for_each(|job| self.take_back(job));
+        }
         // Someone may have released the group while another still flipped its jobs.
         let members = match self.holds.contains(whose) {
             true => self.members(whose, after, limit, false),
@@ -237,7 +308,11 @@ impl Model {
             Whose::Batch(_) => HeldBy::Batch,
             Whose::Collection(_) => HeldBy::Collection,
         };
-        members.iter().for_each(|job| self.set_held(*job, Some(kind)));
+        for job in &members {
+            if self.may_be_held(&self.jobs[job]) {
+                self.set_held(*job, Some(kind));
+            }
+        }
         same("the last", last, members.last().copied())
     }
 
@@ -297,7 +372,8 @@ impl Model {
         }
         let again: Vec<i64> =
             self.pipes[job.pipe].stages[position..].iter().map(|s| s.id).collect();
-        let held = self.held_by(job.batch, job.collection.as_deref());
+        let forward = self.pipes[job.pipe].forward.is_some_and(|f| position >= f && position > 0);
+        let held = self.held_by(job.batch, job.collection.as_deref()).filter(|_| !forward);
         let (now, step) = (self.now, self.step);
         let job = self.change(id);
         for (stage, tries) in &mut job.tries {
@@ -307,6 +383,7 @@ impl Model {
             }
         }
         job.tries.entry(again[0]).or_default().requeues += 1;
+        job.states.retain(|stage, _| !again.contains(stage));
         if position < was {
             job.checkpoints.retain(|(stage, _), _| !again.contains(stage));
         }
@@ -349,11 +426,12 @@ impl Model {
             let good = job.failed().is_some_and(|f| f.recoverable);
             let newer = |o: &&&Job| {
                 let as_good = o.failed().is_some_and(|f| f.recoverable) >= good;
-                o.id > job.id && o.pipe == job.pipe && o.subject == job.subject && as_good
+                let rows = o.batch.is_some() && o.batch == job.batch;
+                o.id > job.id && o.pipe == job.pipe && o.subject == job.subject && as_good && !rows
             };
-            if all.iter().any(|o| newer(&o)) {
+            if let Some(newest) = all.iter().filter(|o| newer(o)).map(|o| o.id).max() {
                 expected.superseded += 1;
-                trial.end(job.id, Status::Cancelled);
+                trial.supersede(job.id, newest);
                 trial.count();
             } else if trial.refuse_requeue(&trial.jobs[&job.id], None).is_some() {
                 expected.refused += 1;

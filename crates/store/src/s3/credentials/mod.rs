@@ -7,6 +7,8 @@ use super::clock;
 use super::config::env;
 use super::http::Http;
 use crate::error::{Error, ErrorKind, Result};
+use futures_util::future::BoxFuture;
+use profile::Plan;
 use serde::Deserialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -14,9 +16,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 /// Keys that end are renewed when they have less than this left.
 const RENEW_BEFORE: Duration = Duration::from_secs(300);
+/// So long after a renewal failed, the next is tried.
+const RENEW_PAUSE: Duration = Duration::from_secs(20);
 
 /// An access key. It does not print its secrets.
 #[derive(Clone, PartialEq, Eq)]
@@ -61,8 +66,8 @@ pub enum CredentialSource {
 }
 
 impl CredentialSource {
-    /// The region that the profile names, if any.
-    pub(super) fn region_of_profile(&self) -> Option<String> {
+    /// What the profile says beside credentials: `region`, `endpoint_url`, `ca_bundle`.
+    pub(super) fn setting_of_profile(&self, name: &str) -> Option<String> {
         let environment = Environment::of_process();
         let profile = match self {
             CredentialSource::Chain => environment.profile(),
@@ -70,7 +75,11 @@ impl CredentialSource {
             CredentialSource::Static(_) | CredentialSource::Anonymous => return None,
         };
         let profiles = profile::Profiles::read(&environment).ok()?;
-        profiles.get(&profile)?.get("region").cloned()
+        let value = match name {
+            "endpoint_url" => profiles.endpoint(&profile),
+            _ => profiles.get(&profile)?.get(name).cloned(),
+        };
+        value.filter(|value| !value.is_empty())
     }
 }
 
@@ -93,9 +102,8 @@ impl Environment {
         self.get("AWS_PROFILE").unwrap_or_else(|| "default".into())
     }
 
-    fn region(&self) -> String {
-        let region = self.get("AWS_REGION").or_else(|| self.get("AWS_DEFAULT_REGION"));
-        region.unwrap_or_else(|| "us-east-1".into())
+    fn region(&self) -> Option<String> {
+        self.get("AWS_REGION").or_else(|| self.get("AWS_DEFAULT_REGION"))
     }
 
     /// A file of the user, or the one that a variable names.
@@ -105,42 +113,82 @@ impl Environment {
     }
 }
 
-/// Credentials, asked for again when they end.
-pub(super) struct CachedCredentials {
+/// Credentials, asked for again before they end.
+pub(super) struct CachedCredentials(Arc<Cache>);
+
+struct Cache {
     source: CredentialSource,
     environment: Environment,
     http: Http,
-    cached: Mutex<Option<Credentials>>,
+    state: Mutex<State>,
+    /// The server says that they have ended.
     forgotten: AtomicBool,
+    /// They are being renewed while the old ones are still good.
+    renewing: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    keys: Option<Credentials>,
+    /// After a renewal that failed, the next is tried no sooner than this.
+    renew_after: Option<Instant>,
 }
 
 impl CachedCredentials {
     pub(super) fn new(source: CredentialSource, http: Http) -> CachedCredentials {
-        CachedCredentials {
-            source,
-            environment: Environment::of_process(),
-            http,
-            cached: Mutex::new(None),
-            forgotten: AtomicBool::new(false),
-        }
+        CachedCredentials::within(Environment::of_process(), source, http)
     }
 
-    /// The credentials to sign with; `None` to not sign at all.
+    fn within(environment: Environment, source: CredentialSource, http: Http) -> CachedCredentials {
+        CachedCredentials(Arc::new(Cache {
+            source,
+            environment,
+            http,
+            state: Mutex::default(),
+            forgotten: AtomicBool::new(false),
+            renewing: AtomicBool::new(false),
+        }))
+    }
+
+    /// The credentials to sign with; `None` to not sign at all. Only the first request, and those
+    /// after the end of all keys, wait for new ones.
     pub(super) async fn get(&self) -> Result<Option<Credentials>> {
+        if self.0.source == CredentialSource::Anonymous {
+            return Ok(None);
+        }
+        let mut state = self.0.state.lock().await;
+        if self.0.forgotten.swap(false, Ordering::Relaxed) {
+            *state = State::default();
+        }
+        let now = SystemTime::now();
+        if let Some(keys) = state.keys.clone() {
+            let left = keys.expires.map(|end| end.duration_since(now).unwrap_or_default());
+            let rests = state.renew_after.is_some_and(|after| Instant::now() < after);
+            match left {
+                Some(left) if left.is_zero() => {}
+                Some(left) if left < RENEW_BEFORE && !rests => {
+                    self.0.clone().renew();
+                    return Ok(Some(keys));
+                }
+                _ => return Ok(Some(keys)),
+            }
+        }
+        let keys = self.0.find().await?;
+        *state = State { keys: Some(keys.clone()), renew_after: None };
+        Ok(Some(keys))
+    }
+
+    /// Asks again next time: the server says they have ended.
+    pub(super) fn forget(&self) {
+        self.0.forgotten.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Cache {
+    async fn find(&self) -> Result<Credentials> {
         let resolver = Resolver { environment: &self.environment, http: &self.http };
-        let mut cached = self.cached.lock().await;
-        if self.forgotten.swap(false, Ordering::Relaxed) {
-            *cached = None;
-        }
-        let fresh = |keys: &&Credentials| match keys.expires {
-            Some(expires) => SystemTime::now() + RENEW_BEFORE < expires,
-            None => true,
-        };
-        if let Some(keys) = cached.as_ref().filter(fresh) {
-            return Ok(Some(keys.clone()));
-        }
-        let found = match &self.source {
-            CredentialSource::Anonymous => return Ok(None),
+        match &self.source {
+            CredentialSource::Anonymous => Err(denied("no credentials are asked for")),
             CredentialSource::Static(keys) => Ok(keys.clone()),
             CredentialSource::Profile(name) => match resolver.of_profile(name).await {
                 Ok(Some(keys)) => Ok(keys),
@@ -148,20 +196,27 @@ impl CachedCredentials {
                 Err(error) => Err(error),
             },
             CredentialSource::Chain => resolver.of_chain().await,
-        };
-        // Keys that could not be renewed may still have a while to go.
-        let keys = match (found, cached.take()) {
-            (Ok(keys), _) => keys,
-            (Err(_), Some(old)) if old.expires.is_some_and(|e| e > SystemTime::now()) => old,
-            (Err(error), _) => return Err(error),
-        };
-        *cached = Some(keys.clone());
-        Ok(Some(keys))
+        }
     }
 
-    /// Asks again next time: the server says they have ended.
-    pub(super) fn forget(&self) {
-        self.forgotten.store(true, Ordering::Relaxed);
+    /// Renews keys that are still good, in the background and once.
+    fn renew(self: Arc<Cache>) {
+        if self.renewing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        tokio::spawn(async move {
+            let found = self.find().await;
+            let mut state = self.state.lock().await;
+            match found {
+                Ok(keys) => *state = State { keys: Some(keys), renew_after: None },
+                Err(error) => {
+                    tracing::warn!("credentials could not be renewed yet: {error}");
+                    state.renew_after = Some(Instant::now() + RENEW_PAUSE);
+                }
+            }
+            drop(state);
+            self.renewing.store(false, Ordering::Release);
+        });
     }
 }
 
@@ -203,22 +258,30 @@ impl Resolver<'_> {
 
     async fn of_profile(&self, name: &str) -> Result<Option<Credentials>> {
         let profiles = profile::Profiles::read(self.environment)?;
-        match profiles.plan(name)? {
-            profile::Plan::Nothing => Ok(None),
-            profile::Plan::Keys(keys) => Ok(Some(keys)),
-            profile::Plan::Process(command) => run_process(&command).await.map(Some),
-            profile::Plan::WebIdentity { role, token_file } => {
-                remote::assume_with_token(self, &role, &token_file).await.map(Some)
+        self.of_plan(profiles.plan(name)?).await
+    }
+
+    /// Follows a plan, through as many roles as it chains.
+    fn of_plan(&self, plan: Plan) -> BoxFuture<'_, Result<Option<Credentials>>> {
+        Box::pin(async move {
+            match plan {
+                Plan::Nothing => Ok(None),
+                Plan::Keys(keys) => Ok(Some(keys)),
+                Plan::Process(command) => run_process(&command).await.map(Some),
+                Plan::Environment => Ok(self.of_environment()),
+                Plan::Container => remote::of_container(self).await,
+                Plan::Machine => remote::of_machine(self).await,
+                Plan::WebIdentity { role, token_file } => {
+                    remote::assume_with_token(self, &role, &token_file).await.map(Some)
+                }
+                Plan::Role { role, with, source } => {
+                    let keys = self.of_plan(*with).await?.ok_or_else(|| {
+                        denied(format!("{source}, the source of {}, has no keys", role.arn))
+                    })?;
+                    remote::assume(self, &role, &keys).await.map(Some)
+                }
             }
-            profile::Plan::Role { role, with } => {
-                let keys = match *with {
-                    profile::Plan::Keys(keys) => keys,
-                    profile::Plan::Process(command) => run_process(&command).await?,
-                    _ => return Err(denied(format!("the source of profile {name} has no keys"))),
-                };
-                remote::assume(self, &role, &keys).await.map(Some)
-            }
-        }
+        })
     }
 
     async fn of_web_identity(&self) -> Result<Option<Credentials>> {
@@ -226,7 +289,7 @@ impl Resolver<'_> {
         let arn = self.environment.get("AWS_ROLE_ARN");
         let (Some(token_file), Some(arn)) = (token_file, arn) else { return Ok(None) };
         let session = self.environment.get("AWS_ROLE_SESSION_NAME");
-        let role = profile::Role { arn, session, external_id: None };
+        let role = profile::Role { arn, session, external_id: None, region: None };
         remote::assume_with_token(self, &role, &token_file).await.map(Some)
     }
 }

@@ -4,11 +4,13 @@ use super::profile::Role;
 use super::{Credentials, Resolver, denied, parse_printed};
 use crate::digest::Sha256Digest;
 use crate::error::{Error, ErrorKind, Result};
+use crate::s3::config::domain;
+use crate::s3::connect::Connecting;
 use crate::s3::http::{Http, Watched};
 use crate::s3::sign::{ToSign, query_string, sign};
 use crate::s3::{clock, xml};
 use bytes::Bytes;
-use http::header::{HOST, HeaderValue};
+use http::header::{CONTENT_TYPE, HOST, HeaderValue};
 use http::{HeaderMap, Method, Uri};
 use std::time::{Duration, SystemTime};
 
@@ -29,7 +31,7 @@ pub(super) async fn assume_with_token(
         .map_err(|error| denied(format!("the web identity token {token_file}: {error}")))?;
     let mut query = role_query("AssumeRoleWithWebIdentity", role);
     query.push(("WebIdentityToken".into(), token.trim().into()));
-    let answer = call_sts(resolver, &query, None).await?;
+    let answer = call_sts(resolver, &query, role, None).await?;
     credentials_of(&answer, "AssumeRoleWithWebIdentityResult")
 }
 
@@ -39,7 +41,8 @@ pub(super) async fn assume(
     role: &Role,
     keys: &Credentials,
 ) -> Result<Credentials> {
-    let answer = call_sts(resolver, &role_query("AssumeRole", role), Some(keys)).await?;
+    let query = role_query("AssumeRole", role);
+    let answer = call_sts(resolver, &query, role, Some(keys)).await?;
     credentials_of(&answer, "AssumeRoleResult")
 }
 
@@ -57,34 +60,40 @@ fn role_query(action: &str, role: &Role) -> Vec<(String, String)> {
     query
 }
 
+/// Asks the service that hands out keys for roles. By POST: a token is a secret, and addresses end
+/// up in logs.
 async fn call_sts(
     resolver: &Resolver<'_>,
     query: &[(String, String)],
+    role: &Role,
     keys: Option<&Credentials>,
 ) -> Result<Bytes> {
-    let region = resolver.environment.region();
+    let region = resolver.environment.region().or_else(|| role.region.clone());
+    let region = region.unwrap_or_else(|| "us-east-1".into());
     let endpoint = resolver.environment.get("AWS_ENDPOINT_URL_STS");
-    let endpoint = endpoint.unwrap_or_else(|| format!("https://sts.{region}.amazonaws.com"));
+    let endpoint = endpoint.unwrap_or_else(|| format!("https://sts.{region}.{}", domain(&region)));
     let endpoint = endpoint.trim_end_matches('/');
+    let body = Bytes::from(query_string(query));
     let mut headers = HeaderMap::new();
+    let form = "application/x-www-form-urlencoded; charset=utf-8";
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(form));
     if let Some(keys) = keys {
         let uri: Uri = endpoint.parse().map_err(|_| denied(format!("{endpoint}: not a URL")))?;
         let host = uri.authority().map_or("", |authority| authority.as_str());
         let bad = |_| denied("a header of the request for a role is not allowed");
         headers.insert(HOST, HeaderValue::from_str(host).map_err(bad)?);
         let request = ToSign {
-            method: "GET",
+            method: "POST",
             path: "/",
-            query,
-            payload: Sha256Digest::of(b""),
+            query: &[],
+            payload: Sha256Digest::of(&body),
             region: &region,
             service: "sts",
             now: SystemTime::now(),
         };
         sign(&mut headers, &request, keys).map_err(bad)?;
     }
-    let url = format!("{endpoint}/?{}", query_string(query));
-    call(resolver.http, Method::GET, &url, headers).await
+    call(resolver.http, Method::POST, &format!("{endpoint}/"), headers, body).await
 }
 
 fn credentials_of(answer: &[u8], result: &str) -> Result<Credentials> {
@@ -129,7 +138,7 @@ pub(super) async fn of_container(resolver: &Resolver<'_>) -> Result<Option<Crede
         let token = HeaderValue::from_str(&token);
         headers.insert("authorization", token.map_err(|_| denied("the container's token"))?);
     }
-    let answer = call(&nearby()?, Method::GET, &url, headers).await?;
+    let answer = call(&nearby()?, Method::GET, &url, headers, Bytes::new()).await?;
     parse_printed("the container's service", &answer).map(Some)
 }
 
@@ -147,39 +156,53 @@ pub(super) async fn of_machine(resolver: &Resolver<'_>) -> Result<Option<Credent
     let mut headers = HeaderMap::new();
     headers.insert("x-aws-ec2-metadata-token-ttl-seconds", HeaderValue::from_static("21600"));
     let token_url = format!("{endpoint}/latest/api/token");
-    let Ok(token) = call(&http, Method::PUT, &token_url, headers).await else { return Ok(None) };
+    let Ok(token) = call(&http, Method::PUT, &token_url, headers, Bytes::new()).await else {
+        return Ok(None);
+    };
     let token = HeaderValue::from_bytes(&token).map_err(|_| denied("the machine's token"))?;
     let mut headers = HeaderMap::new();
     headers.insert("x-aws-ec2-metadata-token", token);
     let roles_url = format!("{endpoint}/latest/meta-data/iam/security-credentials/");
-    let Ok(roles) = call(&http, Method::GET, &roles_url, headers.clone()).await else {
+    let Ok(roles) = call(&http, Method::GET, &roles_url, headers.clone(), Bytes::new()).await
+    else {
         return Ok(None);
     };
     let roles = String::from_utf8_lossy(&roles).into_owned();
     let Some(role) = roles.lines().next().map(str::trim).filter(|role| !role.is_empty()) else {
         return Ok(None);
     };
-    let answer = call(&http, Method::GET, &format!("{roles_url}{role}"), headers).await?;
+    let answer =
+        call(&http, Method::GET, &format!("{roles_url}{role}"), headers, Bytes::new()).await?;
     parse_printed("the machine's metadata service", &answer).map(Some)
 }
 
 fn nearby() -> Result<Http> {
-    Http::new(NEARBY, NEARBY)
+    Http::new(NEARBY, NEARBY, &Connecting::default())
 }
 
 /// One request for credentials. What went wrong in between is worth another try.
-async fn call(http: &Http, method: Method, url: &str, headers: HeaderMap) -> Result<Bytes> {
+async fn call(
+    http: &Http,
+    method: Method,
+    url: &str,
+    headers: HeaderMap,
+    content: Bytes,
+) -> Result<Bytes> {
     let place = url.split('?').next().unwrap_or_default();
     let lost = |why: String| {
         Error::new(ErrorKind::Transient, "", format!("asking {place} for credentials: {why}"))
     };
-    let (body, moment) = Watched::new(Bytes::new());
+    let (body, moment) = Watched::new(content);
     let mut request = http::Request::builder().method(method).uri(url);
     if let Some(map) = request.headers_mut() {
         *map = headers;
     }
     let request = request.body(body).map_err(|error| denied(format!("{place}: {error}")))?;
-    let mut answer = http.send(request, moment).await.map_err(lost)?;
+    let mut answer = match http.send(request, moment).await {
+        Ok(answer) => answer,
+        Err(error) if error.for_good => return Err(denied(format!("{place}: {error}"))),
+        Err(error) => return Err(lost(error.why)),
+    };
     let body = answer.read(ANSWER_BYTES_MAX).await.map_err(lost)?;
     match answer.status.as_u16() {
         200..=299 => Ok(body),

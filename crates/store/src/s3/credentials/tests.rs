@@ -1,16 +1,17 @@
 //! Credentials from every link of the chain, in its order.
 
 use super::*;
+use crate::s3::connect::Connecting;
 use std::collections::BTreeMap;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn resolver(variables: &[(&str, &str)]) -> CachedCredentials {
     let variables: BTreeMap<String, String> =
         variables.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    let http = Http::new(Duration::from_secs(5), Duration::from_secs(5)).unwrap();
-    let mut cached = CachedCredentials::new(CredentialSource::Chain, http);
-    cached.environment = Environment(Arc::new(move |name| variables.get(name).cloned()));
-    cached
+    let five = Duration::from_secs(5);
+    let http = Http::new(five, five, &Connecting::default()).unwrap();
+    let environment = Environment(Arc::new(move |name| variables.get(name).cloned()));
+    CachedCredentials::within(environment, CredentialSource::Chain, http)
 }
 
 async fn found(variables: &[(&str, &str)]) -> Result<Credentials> {
@@ -30,7 +31,15 @@ async fn service(answers: &'static [(&'static str, &'static str)]) -> String {
             while !request.ends_with(b"\r\n\r\n") {
                 request.push(socket.read_u8().await.unwrap());
             }
-            let request = String::from_utf8_lossy(&request).into_owned();
+            let mut request = String::from_utf8_lossy(&request).into_owned();
+            let lines = request.to_lowercase();
+            let length = lines.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+            socket.read_exact(&mut body).await.unwrap();
+            // What is asked for by POST is answered as if it stood in the first line.
+            if let Some(rest) = request.strip_prefix("POST / ") {
+                request = format!("POST /?{} {rest}", String::from_utf8_lossy(&body));
+            }
             let answer = answers.iter().find(|(start, _)| request.starts_with(start));
             let (status, body) =
                 answer.map_or(("404 Not Found", ""), |(_, body)| ("200 OK", *body));
@@ -90,8 +99,8 @@ async fn a_role_is_taken_on_with_a_token_or_with_keys() {
         <SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken></Credentials>\
         </AssumeRoleResult></AssumeRoleResponse>";
     let sts = service(&[
-        ("GET /?Action=AssumeRoleWithWebIdentity&RoleArn=arn%3Ax&RoleSessionName=store&Version=2011-06-15&WebIdentityToken=tok ", WEB),
-        ("GET /?Action=AssumeRole&ExternalId=id&RoleArn=arn%3Ay&", ROLE),
+        ("POST /?Action=AssumeRoleWithWebIdentity&RoleArn=arn%3Ax&RoleSessionName=store&Version=2011-06-15&WebIdentityToken=tok ", WEB),
+        ("POST /?Action=AssumeRole&ExternalId=id&RoleArn=arn%3Ay&", ROLE),
     ])
     .await;
     let dir = tempfile::tempdir().unwrap();
@@ -147,9 +156,135 @@ async fn credentials_are_kept_until_they_end_or_are_forgotten() {
     cached.forget();
     cached.get().await.unwrap();
     assert_eq!(asked(), 2);
-    cached.cached.lock().await.as_mut().unwrap().expires = Some(SystemTime::now());
+    let expires = |left: u64| {
+        let cached = &cached;
+        async move {
+            let mut state = cached.0.state.lock().await;
+            state.keys.as_mut().unwrap().expires =
+                Some(SystemTime::now() + Duration::from_secs(left));
+        }
+    };
+    expires(0).await;
     cached.get().await.unwrap();
     assert_eq!(asked(), 3);
+    // Shortly before the end they are renewed once, and no request waits for that.
+    expires(100).await;
+    for _ in 0..5 {
+        cached.get().await.unwrap();
+    }
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    while cached.0.renewing.load(Ordering::Acquire) {
+        assert!(std::time::Instant::now() < deadline);
+        tokio::task::yield_now().await;
+    }
+    cached.get().await.unwrap();
+    assert_eq!(asked(), 4);
+}
+
+#[tokio::test]
+async fn a_renewal_that_fails_is_not_tried_with_every_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let (config, count) = (dir.path().join("config"), dir.path().join("count"));
+    let text = format!("[default]\ncredential_process = echo x >> '{}'; false\n", count.display());
+    std::fs::write(&config, text).unwrap();
+    let cached = resolver(&[("AWS_CONFIG_FILE", config.to_str().unwrap())]);
+    let old = Credentials::new("OLD", "s", None);
+    let expires = Some(SystemTime::now() + Duration::from_secs(100));
+    cached.0.state.lock().await.keys = Some(Credentials { expires, ..old });
+    for _ in 0..20 {
+        assert_eq!(cached.get().await.unwrap().unwrap().access_key, "OLD");
+        while cached.0.renewing.load(Ordering::Acquire) {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&count).unwrap().lines().count(), 1);
+}
+
+#[tokio::test]
+async fn roles_are_chained_and_take_their_keys_from_where_the_profile_says() {
+    fn role(key: &str) -> String {
+        format!(
+            "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>{key}</AccessKeyId>\
+             <SecretAccessKey>s</SecretAccessKey></Credentials></AssumeRoleResult>\
+             </AssumeRoleResponse>"
+        )
+    }
+    let answers: Vec<(&'static str, &'static str)> = vec![
+        ("POST /?Action=AssumeRole&RoleArn=arn%3Afirst&", role("FIRST").leak()),
+        ("POST /?Action=AssumeRole&RoleArn=arn%3Asecond&", role("SECOND").leak()),
+        ("POST /?Action=AssumeRole&RoleArn=arn%3Atask&", role("TASK").leak()),
+        ("GET /container", JSON),
+    ];
+    let address = service(answers.leak()).await;
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("config");
+    std::fs::write(
+        &config,
+        "[profile base]\naws_access_key_id=B\naws_secret_access_key=s\n\
+         [profile first]\nrole_arn=arn:first\nsource_profile=base\n\
+         [profile second]\nrole_arn=arn:second\nsource_profile=first\n\
+         [profile task]\nrole_arn=arn:task\ncredential_source=EcsContainer\n\
+         [profile keys]\nrole_arn=arn:task\ncredential_source=Environment\n\
+         [profile odd]\nrole_arn=arn:task\ncredential_source=Elsewhere\n\
+         [profile none]\nrole_arn=arn:task\n",
+    )
+    .unwrap();
+    let container = format!("{address}/container");
+    let common = [
+        ("AWS_CONFIG_FILE", config.to_str().unwrap()),
+        ("AWS_ENDPOINT_URL_STS", address.as_str()),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", container.as_str()),
+    ];
+    let of = |profile: &'static str| {
+        let variables = [&common[..], &[("AWS_PROFILE", profile)]].concat();
+        async move { found(&variables).await.map(|keys| keys.access_key) }
+    };
+    assert_eq!(of("second").await.unwrap(), "SECOND");
+    assert_eq!(of("task").await.unwrap(), "TASK");
+    let error = of("keys").await.unwrap_err().to_string();
+    assert!(error.contains("Environment"), "{error}");
+    let error = of("odd").await.unwrap_err().to_string();
+    assert!(error.contains("EcsContainer"), "{error}");
+    let error = of("none").await.unwrap_err().to_string();
+    assert!(error.contains("source_profile"), "{error}");
+}
+
+#[tokio::test]
+async fn a_pod_shows_its_token_and_the_token_is_read_anew() {
+    let answers: &[(&str, &str)] = &[("GET /v1/credentials", JSON)];
+    let address = service(answers).await;
+    let dir = tempfile::tempdir().unwrap();
+    let token = dir.path().join("token");
+    std::fs::write(&token, "secret-of-the-pod\n").unwrap();
+    let url = format!("{address}/v1/credentials");
+    let pod = [
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str()),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.to_str().unwrap()),
+    ];
+    assert_eq!(found(&pod).await.unwrap().access_key, "J");
+    std::fs::remove_file(&token).unwrap();
+    let error = found(&pod).await.unwrap_err().to_string();
+    assert!(error.contains("token") && !error.contains("secret-of"), "{error}");
+}
+
+#[test]
+fn a_profile_gives_the_address_of_s3_by_its_services_or_for_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("config");
+    std::fs::write(
+        &config,
+        "[profile a]\nendpoint_url = https://all.example\nservices = mine\n\
+         [services mine]\ns3 =\n  endpoint_url = https://s3.example\n\
+         [profile b]\nendpoint_url = https://all.example\ns3 =\n  region = nowhere\n",
+    )
+    .unwrap();
+    let config = config.to_str().unwrap().to_owned();
+    let environment =
+        Environment(Arc::new(move |name| (name == "AWS_CONFIG_FILE").then(|| config.clone())));
+    let profiles = profile::Profiles::read(&environment).unwrap();
+    assert_eq!(profiles.endpoint("a").as_deref(), Some("https://s3.example"));
+    assert_eq!(profiles.endpoint("b").as_deref(), Some("https://all.example"));
+    assert_eq!(profiles.get("b").unwrap().get("region"), None);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What networks and servers do to requests, on demand.
 
+use super::strict;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::{HeaderValue, Method, Request, Response};
@@ -10,7 +11,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use s3s::service::S3Service;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -41,6 +42,12 @@ pub enum Fault {
     Header(&'static str, &'static str),
     /// Not carried out; a success whose body is an error.
     ErrorInSuccess(&'static str),
+    /// Not carried out; a success with this body.
+    Answer(&'static str),
+    /// The first of these texts in the answer's body is replaced by the second.
+    Replace(&'static str, &'static str),
+    /// The answer lacks this header.
+    Without(&'static str),
     /// The answer to a range looks like that to a whole object.
     IgnoreRange,
 }
@@ -49,8 +56,9 @@ pub enum Fault {
 #[derive(Default)]
 pub struct Faults {
     queue: Mutex<VecDeque<(Method, &'static str, Fault)>>,
-    requests: AtomicUsize,
     log: Mutex<Vec<String>>,
+    /// The only region that requests may be signed for.
+    pub region: Mutex<Option<&'static str>>,
 }
 
 impl Faults {
@@ -61,11 +69,6 @@ impl Faults {
 
     pub fn add_times(&self, count: usize, method: Method, contains: &'static str, fault: Fault) {
         (0..count).for_each(|_| self.add(method.clone(), contains, fault.clone()));
-    }
-
-    /// How many requests came so far.
-    pub fn requests(&self) -> usize {
-        self.requests.load(Ordering::SeqCst)
     }
 
     /// How many requests so far had this method and this text in their path or query.
@@ -84,7 +87,6 @@ impl Faults {
     }
 
     fn take(&self, method: &Method, target: &str) -> Option<Fault> {
-        self.requests.fetch_add(1, Ordering::SeqCst);
         self.log.lock().unwrap().push(format!("{method} {target}"));
         let mut queue = self.queue.lock().unwrap();
         let index = queue.iter().position(|(m, text, _)| m == method && target.contains(text))?;
@@ -130,12 +132,20 @@ async fn handle(
     match &fault {
         Some(Fault::Status(status, code, pause)) => return Ok(refusal(*status, code, *pause)),
         Some(Fault::ErrorInSuccess(code)) => return Ok(refusal(200, code, None)),
+        Some(Fault::Answer(body)) => return Ok(Response::new(whole((*body).into()))),
         Some(Fault::Reset) => {
             reset.store(true, Ordering::SeqCst);
             return Err("reset".into());
         }
         Some(Fault::Stall) => std::future::pending().await,
         _ => {}
+    }
+    let region = *faults.region.lock().unwrap();
+    if let Some(refused) = region.and_then(|region| strict::refuse_region(&request, region)) {
+        return Ok(refused.map(whole));
+    }
+    if let Some(refused) = strict::refuse(&request) {
+        return Ok(refused.map(whole));
     }
     let (head, body) = request.into_parts();
     let body = match fault {
@@ -174,6 +184,17 @@ async fn distort(answer: Response<s3s::Body>, fault: Fault) -> Result<Response<B
             whole(content)
         }
         Fault::FlipAnswer(at) => whole(flip(content, at)),
+        Fault::Replace(from, to) => {
+            let text = String::from_utf8(content.to_vec()).unwrap();
+            assert!(text.contains(from), "{text}");
+            let text = text.replacen(from, to, 1);
+            head.headers.insert("content-length", text.len().into());
+            whole(text.into())
+        }
+        Fault::Without(name) => {
+            head.headers.remove(name);
+            whole(content)
+        }
         Fault::Header(name, value) => {
             head.headers.insert(name, HeaderValue::from_static(value));
             whole(content)

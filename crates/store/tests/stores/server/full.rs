@@ -21,21 +21,44 @@ pub struct Full {
     uploads: Mutex<BTreeMap<String, Upload>>,
     /// The SHA-256 of objects that were not put in one piece, by bucket and key.
     digests: Mutex<BTreeMap<(String, String), String>>,
+    /// The class of objects that were put with one.
+    classes: Mutex<BTreeMap<(String, String), String>>,
+    manners: Manners,
     /// Held while an object changes, so that a condition still holds when it is written.
     writing: tokio::sync::Mutex<()>,
 }
 
 struct Upload {
     key: String,
+    class: Option<String>,
     begun: SystemTime,
     parts: BTreeMap<i32, Part>,
+}
+
+/// How a server differs from Amazon's.
+#[derive(Debug, Clone, Default)]
+pub struct Manners {
+    /// It checks checksums, and keeps none: Ceph, SeaweedFS.
+    pub no_checksums: bool,
+    /// It keeps none of objects in parts.
+    pub no_part_checksums: bool,
+    /// It takes conditions and does not mind them.
+    pub no_conditions: bool,
+    /// Requests must be signed for this region; a refusal says so in its body: Garage.
+    pub region: Option<&'static str>,
+}
+
+fn is_frozen(class: &str) -> bool {
+    matches!(class, "GLACIER" | "DEEP_ARCHIVE")
 }
 
 type Answer<T> = S3Result<S3Response<T>>;
 
 impl Full {
-    pub fn new(root: &Path) -> Full {
+    pub fn new(root: &Path, manners: Manners) -> Full {
         Full {
+            classes: Mutex::default(),
+            manners,
             fs: FileSystem::new(root).unwrap(),
             root: root.to_owned(),
             uploads: Mutex::default(),
@@ -58,6 +81,25 @@ impl Full {
             Some(digest) => digests.insert(name, digest),
             None => digests.remove(&name),
         };
+    }
+
+    fn set_class(&self, bucket: &str, key: &str, class: Option<String>) {
+        let name = (bucket.to_owned(), key.to_owned());
+        match class {
+            Some(class) => self.classes.lock().unwrap().insert(name, class),
+            None => self.classes.lock().unwrap().remove(&name),
+        };
+    }
+
+    fn class(&self, bucket: &str, key: &str) -> Option<String> {
+        self.classes.lock().unwrap().get(&(bucket.to_owned(), key.to_owned())).cloned()
+    }
+
+    /// What the server lets out of the checksum of an object.
+    fn shown(&self, checksum: Option<String>) -> Option<String> {
+        let is_of_parts = checksum.as_ref().is_some_and(|checksum| checksum.contains('-'));
+        let hidden = self.manners.no_checksums || (self.manners.no_part_checksums && is_of_parts);
+        checksum.filter(|_| !hidden)
     }
 
     fn digest(&self, bucket: &str, key: &str) -> Option<String> {
@@ -99,6 +141,25 @@ async fn read<T>(
     Ok((content.into(), digest))
 }
 
+/// Parts come in order, without a gap in their list, and all but the last are large enough.
+fn check_parts(upload: &Upload, completed: &[CompletedPart]) -> S3Result<()> {
+    const PART_BYTES_MIN: i64 = 5 * 1024 * 1024;
+    if completed.is_empty() {
+        return Err(s3_error!(MalformedXML));
+    }
+    if completed.windows(2).any(|pair| pair[0].part_number >= pair[1].part_number) {
+        return Err(s3_error!(InvalidPartOrder));
+    }
+    let size = |part: &CompletedPart| {
+        part.part_number.and_then(|number| upload.parts.get(&number)).and_then(|part| part.size)
+    };
+    let but_last = &completed[..completed.len() - 1];
+    match but_last.iter().any(|part| size(part).is_some_and(|size| size < PART_BYTES_MIN)) {
+        true => Err(s3_error!(EntityTooSmall)),
+        false => Ok(()),
+    }
+}
+
 fn blob(content: Bytes) -> Option<StreamingBlob> {
     Some(StreamingBlob::from(s3s::Body::from(content)))
 }
@@ -123,11 +184,22 @@ impl S3 for Full {
         r.input.body = blob(content);
         let _writing = self.writing.lock().await;
         self.set_digest(&r.input.bucket, &r.input.key, None);
-        self.fs.put_object(r).await
+        let class = r.input.storage_class.take().map(|class| class.as_str().to_owned());
+        if self.manners.no_conditions {
+            (r.input.if_none_match, r.input.if_match) = (None, None);
+        }
+        let (bucket, key) = (r.input.bucket.clone(), r.input.key.clone());
+        let mut answer = self.fs.put_object(r).await?;
+        self.set_class(&bucket, &key, class);
+        answer.output.checksum_sha256 = self.shown(answer.output.checksum_sha256.take());
+        Ok(answer)
     }
 
     async fn get_object(&self, r: S3Request<GetObjectInput>) -> Answer<GetObjectOutput> {
         self.check_file(&r.input.bucket, &r.input.key)?;
+        if self.class(&r.input.bucket, &r.input.key).is_some_and(|class| is_frozen(&class)) {
+            return Err(s3_error!(InvalidObjectState));
+        }
         let digest = self.digest(&r.input.bucket, &r.input.key);
         let (condition, whole) = (r.input.if_match.clone(), r.input.range.is_none());
         let mut answer = self.fs.get_object(r).await?;
@@ -139,16 +211,20 @@ impl S3 for Full {
         if digest.is_some() {
             answer.output.checksum_sha256 = digest.filter(|_| whole);
         }
+        answer.output.checksum_sha256 = self.shown(answer.output.checksum_sha256.take());
         Ok(answer)
     }
 
     async fn head_object(&self, r: S3Request<HeadObjectInput>) -> Answer<HeadObjectOutput> {
         self.check_file(&r.input.bucket, &r.input.key)?;
         let digest = self.digest(&r.input.bucket, &r.input.key);
+        let class = self.class(&r.input.bucket, &r.input.key);
         let mut answer = self.fs.head_object(r).await?;
         if digest.is_some() {
             answer.output.checksum_sha256 = digest;
         }
+        answer.output.checksum_sha256 = self.shown(answer.output.checksum_sha256.take());
+        answer.output.storage_class = class.map(StorageClass::from);
         Ok(answer)
     }
 
@@ -183,9 +259,10 @@ impl S3 for Full {
         r: S3Request<CreateMultipartUploadInput>,
     ) -> Answer<CreateMultipartUploadOutput> {
         let key = r.input.key.clone();
+        let class = r.input.storage_class.as_ref().map(|class| class.as_str().to_owned());
         let answer = self.fs.create_multipart_upload(r).await?;
         let id = answer.output.upload_id.clone().unwrap();
-        let upload = Upload { key, begun: SystemTime::now(), parts: BTreeMap::new() };
+        let upload = Upload { key, class, begun: SystemTime::now(), parts: BTreeMap::new() };
         self.uploads.lock().unwrap().insert(id, upload);
         Ok(answer)
     }
@@ -212,7 +289,7 @@ impl S3 for Full {
         if let Some(upload) = self.uploads.lock().unwrap().get_mut(&id) {
             upload.parts.insert(number, part);
         }
-        answer.output.checksum_sha256 = Some(checksum);
+        answer.output.checksum_sha256 = self.shown(Some(checksum));
         Ok(answer)
     }
 
@@ -249,6 +326,9 @@ impl S3 for Full {
             upload.parts.range(after + 1..).map(|(_, p)| p.clone()).collect();
         let more = parts.len() > 2;
         parts.truncate(2);
+        for part in &mut parts {
+            part.checksum_sha256 = self.shown(part.checksum_sha256.take());
+        }
         Ok(S3Response::new(ListPartsOutput {
             is_truncated: Some(more),
             next_part_number_marker: parts.last().and_then(|part| part.part_number),
@@ -289,6 +369,7 @@ impl S3 for Full {
         {
             let uploads = self.uploads.lock().unwrap();
             let upload = uploads.get(&id).ok_or_else(|| s3_error!(NoSuchUpload))?;
+            check_parts(upload, &completed)?;
             for part in &completed {
                 let there = part.part_number.and_then(|number| upload.parts.get(&number));
                 let there = there.ok_or_else(|| s3_error!(InvalidPart))?;
@@ -302,12 +383,14 @@ impl S3 for Full {
         let digest = format!("{}-{}", BASE64.encode(all.finish().0), completed.len());
         let _writing = self.writing.lock().await;
         let mut answer = self.fs.complete_multipart_upload(r).await?;
-        self.uploads.lock().unwrap().remove(&id);
+        let upload = self.uploads.lock().unwrap().remove(&id);
+        self.set_class(&bucket, &key, upload.and_then(|upload| upload.class));
         self.set_digest(&bucket, &key, Some(digest.clone()));
+        let digest = self.shown(Some(digest));
         if let Some(future) = answer.output.future.take() {
             answer.output.future = Some(Box::pin(async move {
                 let mut output = future.await?;
-                output.checksum_sha256 = Some(digest);
+                output.checksum_sha256 = digest;
                 Ok(output)
             }));
         }

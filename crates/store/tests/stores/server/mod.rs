@@ -2,8 +2,10 @@
 
 mod faults;
 mod full;
+mod strict;
 
 pub use faults::{Fault, Faults};
+pub use full::Manners;
 
 use faults::serve;
 use full::Full;
@@ -33,9 +35,17 @@ impl Server {
 
     /// `s3s-fs` with what Amazon has and it lacks.
     pub async fn full() -> Server {
+        Server::with(Manners::default()).await
+    }
+
+    /// The same with the manners of another server.
+    pub async fn with(manners: Manners) -> Server {
         let dir = tempfile::tempdir().unwrap();
-        let full = Full::new(dir.path());
-        Server::start(dir, S3ServiceBuilder::new(full)).await
+        let region = manners.region;
+        let full = Full::new(dir.path(), manners);
+        let server = Server::start(dir, S3ServiceBuilder::new(full)).await;
+        *server.faults.region.lock().unwrap() = region;
+        server
     }
 
     async fn start(dir: tempfile::TempDir, mut builder: S3ServiceBuilder) -> Server {

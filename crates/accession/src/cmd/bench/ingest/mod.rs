@@ -99,7 +99,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         lines.push(batch(&place, args.rows)?);
     }
     if global.json {
-        output::json(&lines)?;
+        output::json_list("measured", &lines, None)?;
         return Ok(Exit::Yes);
     }
     output::table(

@@ -1,5 +1,8 @@
 //! `accession store`: what a place that keeps bytes can do, found out by trying.
 
+mod trials;
+mod verdict;
+
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -19,17 +22,22 @@ pub struct Args {
 enum Command {
     /// Try out what a store supports, and say so
     ///
-    /// Puts a small object, reads it back and deletes it. Exits with 0 if that works, with 1 if
-    /// the store can be reached but not written, with 3 if it cannot be reached.
+    /// Does in small what ingest does: puts objects, lists them, reads them back and deletes them.
+    /// Exits with 0 if that works, with 1 if the store can be reached but something fails, with 3
+    /// if it cannot be reached.
     #[command(after_help = "Examples:
   accession store check /srv/objects
   accession store check main
   accession store check 's3://archive/copies?region=eu-central-1'
   accession store check 's3://archive?endpoint=https://minio.example.org&profile=archive'
+  accession store check s3://archive/cold --storage-class DEEP_ARCHIVE
   accession store check --json s3://archive")]
     Check {
         /// A directory, `file:///…`, `s3://bucket/prefix`, or a store's name
         url: String,
+        /// Try out a storage class, too
+        #[arg(long, value_name = "CLASS")]
+        storage_class: Option<String>,
     },
 }
 
@@ -47,6 +55,8 @@ struct Report {
     space_total_bytes: Option<u64>,
     space_available_bytes: Option<u64>,
     supports: Vec<Supported>,
+    trials: Vec<trials::Trial>,
+    verdicts: Vec<verdict::Verdict>,
 }
 
 #[derive(Serialize)]
@@ -57,21 +67,23 @@ struct Supported {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
-    let Command::Check { url } = args.command;
+    let Command::Check { url, storage_class } = args.command;
     let runtime = tokio::runtime::Runtime::new()?;
-    let report = runtime.block_on(check(&super::ocfl::named::address(&url, global)))?;
+    let address = super::ocfl::named::address(&url, global);
+    let report = runtime.block_on(check(&address, storage_class.as_deref()))?;
     if global.json {
         output::json(&report)?;
     } else {
         print(&report)?;
     }
-    Ok(if report.writable { Exit::Yes } else { Exit::No })
+    let fails = !report.writable || report.trials.iter().any(trials::Trial::failed);
+    Ok(if fails { Exit::No } else { Exit::Yes })
 }
 
-async fn check(url: &str) -> Result<Report, Failure> {
+async fn check(url: &str, class: Option<&str>) -> Result<Report, Failure> {
     let (store, mut supports): (Arc<dyn Store>, _) = if url.starts_with("s3://") {
         let config = S3Config::from_url(url).map_err(wrong_url)?;
-        let store = S3Store::open(config).await.map_err(unreachable)?;
+        let store = open_s3(config).await.map_err(unreachable)?;
         let supports = of_s3(&store);
         (Arc::new(store), supports)
     } else {
@@ -86,6 +98,11 @@ async fn check(url: &str) -> Result<Report, Failure> {
         supports = of_capabilities(store.as_ref());
     }
     let tried = round_trip(store.as_ref()).await;
+    let trials = match tried.is_ok() {
+        true => trials::run(&store, &trial_key(), class).await,
+        false => Vec::new(),
+    };
+    let verdicts = verdict::verdicts(tried.is_ok(), &store.capabilities(), &trials);
     let space = store.free_space().await.map_err(unreachable)?;
     Ok(Report {
         store: store.url().to_owned(),
@@ -96,13 +113,30 @@ async fn check(url: &str) -> Result<Report, Failure> {
         space_total_bytes: space.map(|space| space.total),
         space_available_bytes: space.map(|space| space.available),
         supports,
+        trials,
+        verdicts,
     })
+}
+
+/// Opens a bucket and tries out what it supports; if it holds a storage root, that is remembered
+/// there for workers.
+async fn open_s3(config: S3Config) -> store::Result<S3Store> {
+    let plain = S3Store::connect(config.clone(), None).await?;
+    match plain.head("ocfl_layout.json").await {
+        Ok(_) => S3Store::open_anew(config, ocfl::StorageRoot::SUPPORT).await,
+        Err(_) => S3Store::open(config).await,
+    }
+}
+
+/// A key that nothing else has.
+fn trial_key() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!(".accession-check-{}-{}", std::process::id(), now.as_nanos())
 }
 
 /// Puts an object, reads it back and deletes it; how long the put and the get took.
 pub async fn round_trip(store: &dyn Store) -> Result<(Duration, Duration), store::Error> {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let key = format!(".accession-check-{}-{}", std::process::id(), now.as_nanos());
+    let key = trial_key();
     let began = Instant::now();
     store.put(&key, key.clone().into_bytes().into(), &PutOptions::default()).await?;
     let put = began.elapsed();
@@ -128,7 +162,17 @@ fn of_s3(store: &S3Store) -> Vec<Supported> {
         row("put-if-match", support.put_if_match, "a writer cannot replace what it has not seen"),
         row("checksums-checked", support.checksums_checked, "a put with a wrong SHA-256 fails"),
         row("checksums-kept", support.checksums_kept, "the SHA-256 can be had without reading"),
-        row("uploads-listed", support.uploads_listed, "unfinished uploads are found and resumed"),
+        row(
+            "part-checksums-kept",
+            support.part_checksums_kept,
+            "the same of objects that are sent in parts",
+        ),
+        row("uploads-listed", support.uploads_listed, "unfinished uploads are found"),
+        row(
+            "uploads-resumed",
+            support.parts_recognised,
+            "what was sent of an upload is recognised and not sent again",
+        ),
         row("thaw", support.thaw, "cold objects can be made readable"),
     ]
 }
@@ -170,6 +214,20 @@ fn print(report: &Report) -> Result<(), Failure> {
         .iter()
         .map(|row| vec![row.what.to_owned(), row.supported.clone(), row.means.to_owned()]);
     output::table(&["what", "supported", "means"], rows)?;
+    if !report.trials.is_empty() {
+        output::line("")?;
+        let rows = report
+            .trials
+            .iter()
+            .map(|trial| vec![trial.what.to_owned(), trial.works.to_owned(), trial.detail.clone()]);
+        output::table(&["tried", "works", "detail"], rows)?;
+    }
+    output::line("")?;
+    let rows = report.verdicts.iter().map(|verdict| {
+        let serves = if verdict.serves { "yes" } else { "no" };
+        vec![verdict.purpose.to_owned(), serves.to_owned(), verdict.why.clone()]
+    });
+    output::table(&["as", "serves", "why"], rows)?;
     Ok(())
 }
 

@@ -1,0 +1,1 @@
+select prepared_by from batches where id = $1

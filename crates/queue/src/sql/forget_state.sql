@@ -1,0 +1,1 @@
+delete from states where job = $1 and stage = $2

@@ -1,0 +1,1 @@
+delete from replacements where job = any ($1::bigint[])

@@ -1,0 +1,1 @@
+delete from replacements where job = $1

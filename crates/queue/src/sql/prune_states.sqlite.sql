@@ -1,0 +1,1 @@
+delete from states where job = $1
