@@ -6,6 +6,7 @@ mod digest;
 mod draft;
 mod error;
 mod fetch;
+mod findings;
 mod intern;
 mod inventory;
 mod json;
@@ -26,11 +27,12 @@ mod validate;
 mod version;
 mod walk;
 
-pub use code::{Code, Finding, Findings};
+pub use code::{Code, Finding};
 pub use diff::Change;
 pub use digest::{Algorithm, Hasher, UnknownAlgorithm};
 pub use draft::{Draft, DraftOptions, Leftovers, Put, Reference, Start};
 pub use error::{Error, Result};
+pub use findings::{Findings, Unchecked};
 pub use inventory::{About, File, Inventory, User, Version};
 pub use layout::{
     FlatDirect, FlatOmitPrefix, HashAndIdNTuple, HashedNTuple, Layout, LayoutError,

@@ -251,13 +251,15 @@ async fn read_all(place: &Place, object: &ObjectView, copy: &CopyView) -> Result
     let store = place.root.store().clone();
     let checked = ocfl::validate_object(store, &copy.key, &Validation::default()).await;
     let found = checked.map_err(|e| object_error(&place.name, e))?;
-    Ok(found
-        .errors()
-        .map(|error| {
-            let kind = if error.code == Code::E092 { "damaged" } else { "different" };
-            finding(kind, &place.name, object, None, error.to_string())
-        })
-        .collect())
+    let errors = found.errors().map(|error| {
+        let kind = if error.code == Code::E092 { "damaged" } else { "different" };
+        finding(kind, &place.name, object, None, error.to_string())
+    });
+    let unchecked = found.unchecked().map(|unchecked| {
+        let message = format!("{}: {}", unchecked.place, unchecked.why);
+        finding("unreadable", &place.name, object, None, message)
+    });
+    Ok(errors.chain(unchecked).collect())
 }
 
 /// Objects of a store that the registry does not know.
