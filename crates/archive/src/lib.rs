@@ -5,6 +5,7 @@ pub mod checks;
 pub mod codes;
 pub mod collection;
 pub mod config;
+pub mod content;
 pub mod deposit;
 pub mod derived;
 pub mod dry;
@@ -53,6 +54,7 @@ pub const MIGRATIONS: &[Migration] = &[
     queue::MIGRATIONS[5],
     migration!(9, "0009_discards"),
     queue::MIGRATIONS[6],
+    migration!(14, "0014_checks"),
     migration!(16, "0016_places"),
     migration!(17, "0017_dates"),
 ];

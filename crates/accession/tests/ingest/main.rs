@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod changed;
+mod checked;
 mod commands;
 mod crash;
 mod dates;
+mod described;
 mod ezid;
 mod identity;
 mod invalid;
@@ -19,5 +21,6 @@ mod recovery;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;
+mod verified;
 mod waiting;
 mod watched;

@@ -1,6 +1,6 @@
 //! Looking at what is kept: objects, versions, files, copies, events; page by page.
 
-use crate::codes::ObjectState;
+use crate::codes::{CopyState, ObjectState};
 use crate::error::{Error, Result};
 use crate::metadata::Metadata;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
@@ -55,7 +55,7 @@ impl FromRow for ObjectView {
             bytes: row.get(7)?,
             created_at: row.get(8)?,
             updated_at: row.get(9)?,
-            metadata: metadata.and_then(|m| serde_json::from_str(&m).ok()).unwrap_or_default(),
+            metadata: metadata.as_deref().map(Metadata::of_registry).unwrap_or_default(),
             lock: row.get(11)?,
         })
     }
@@ -223,6 +223,13 @@ pub struct CopyView {
     pub stored_at: Micros,
     pub verified_at: Micros,
     pub fixity_due: Micros,
+    /// What the last look has found.
+    pub state: CopyState,
+    /// When that was; `None` if none was recorded since the copy was made.
+    pub checked_at: Option<Micros>,
+    /// When all content that the current version refers to was last compared.
+    #[serde(skip)]
+    pub current_read_at: Micros,
 }
 
 impl FromRow for CopyView {
@@ -237,6 +244,9 @@ impl FromRow for CopyView {
             stored_at: row.get(6)?,
             verified_at: row.get(7)?,
             fixity_due: row.get(8)?,
+            state: row.get(9)?,
+            checked_at: row.get(10)?,
+            current_read_at: row.get(11)?,
         })
     }
 }
