@@ -55,6 +55,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(9, "0009_discards"),
     queue::MIGRATIONS[6],
     migration!(14, "0014_checks"),
+    migration!(15, "0015_people"),
     migration!(16, "0016_places"),
     migration!(17, "0017_dates"),
 ];

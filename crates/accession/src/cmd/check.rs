@@ -4,6 +4,7 @@ use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::session::os_user;
 use archive::registry::compare::{Depth, Finding, Looked, What, compare};
 use archive::registry::view;
 use indicatif::ProgressBar;
@@ -36,7 +37,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let (site, _) = site::open_small(global)?;
     let depth = if args.content { Depth::Reading } else { Depth::Listing };
     let is_all = args.object.is_none();
-    let what = What { object: args.object, depth };
+    let what = What { object: args.object, depth, operator: os_user() };
     let objects: archive::Result<(i64, i64, i64)> = site.db.read_blocking(view::totals);
     let total = if is_all { objects?.0 } else { 1 };
     let bar = output::count_bar(Some(total.unsigned_abs()), "objects");

@@ -388,9 +388,17 @@ fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failur
     Ok(Exit::Yes)
 }
 
+/// The people who had a part in an event, else the program.
+fn by(event: &EventView) -> String {
+    match event.people.as_slice() {
+        [] => event.agent.clone(),
+        people => people.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", "),
+    }
+}
+
 fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Failure> {
     let object = find(site, &args.object)?;
-    let headers = ["when", "event", "outcome", "version", "file", "detail", "note"];
+    let headers = ["when", "event", "outcome", "by", "version", "file", "detail", "note"];
     let mut list = global.json.then(|| output::JsonList::begin("events")).transpose()?;
     let mut after = (i64::MIN, String::new());
     let mut first = true;
@@ -409,6 +417,7 @@ fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Fail
                     show_time(e.at),
                     e.kind.clone(),
                     e.outcome.clone(),
+                    by(e),
                     e.version.map(|v| v.to_string()).unwrap_or_default(),
                     text(&e.path),
                     text(&e.detail),

@@ -17,6 +17,7 @@ mod matrix;
 mod moving;
 mod names;
 mod outage;
+mod premis;
 mod recovery;
 #[path = "../support/mod.rs"]
 mod support;

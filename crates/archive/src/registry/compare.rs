@@ -50,6 +50,8 @@ pub struct What {
     /// Only this object.
     pub object: Option<String>,
     pub depth: Depth,
+    /// Who wants it, for the events.
+    pub operator: String,
 }
 
 const PAGE: i64 = 200;
@@ -61,6 +63,7 @@ pub async fn compare(site: &Arc<Site>, what: &What, tell: Tell<'_>) -> Result<Lo
     let mut comparison = Comparison {
         site,
         depth: what.depth,
+        operator: what.operator.clone(),
         looked: Looked::default(),
         stores: BTreeMap::new(),
         tell,
@@ -107,6 +110,7 @@ struct Answering {
 struct Comparison<'a> {
     site: &'a Arc<Site>,
     depth: Depth,
+    operator: String,
     looked: Looked,
     stores: BTreeMap<String, Answering>,
     tell: Tell<'a>,
@@ -221,6 +225,7 @@ impl Comparison<'_> {
         failed: Option<String>,
     ) -> Result<()> {
         let (installation, depth) = (self.site.installation.clone(), self.depth);
+        let operator = self.operator.clone();
         let (id, identifier) = (object.id, object.identifier.clone());
         let collection = object.collection.clone();
         let record = move |tx: &mut db::Tx<'_>| {
@@ -236,6 +241,7 @@ impl Comparison<'_> {
                 failed: failed.as_deref(),
                 began,
                 fixity_micros: i64::from(profile.fixity_days) * 86_400_000_000,
+                operator: &operator,
             };
             outcome::record(tx, &outcome)
         };

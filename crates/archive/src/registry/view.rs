@@ -2,6 +2,7 @@
 
 use crate::codes::{CopyState, ObjectState};
 use crate::error::{Error, Result};
+use crate::event::Person;
 use crate::metadata::Metadata;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::Serialize;
@@ -268,6 +269,9 @@ pub struct EventView {
     pub version: Option<i64>,
     pub path: Option<String>,
     pub job: Option<i64>,
+    /// Who had a part in it, beside the agent, which is a program.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub people: Vec<Person>,
 }
 
 impl FromRow for EventView {
@@ -283,6 +287,10 @@ impl FromRow for EventView {
             version: row.get(7)?,
             path: row.get(8)?,
             job: row.get(9)?,
+            people: row
+                .get::<Option<String>>(10)?
+                .and_then(|people| serde_json::from_str(&people).ok())
+                .unwrap_or_default(),
         })
     }
 }

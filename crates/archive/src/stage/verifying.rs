@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::event::{self, Event};
 use crate::ingest::{self, JobFile, Waiting};
 use crate::item::Update;
-use crate::premis::EventType;
+use crate::premis::{EventType, Role};
 use crate::problem::plural;
 use crate::registry::carried;
 use crate::stores::{Place, store_error};
@@ -450,12 +450,13 @@ fn hash(reader: &mut dyn Read, hasher: &mut Hasher) -> std::io::Result<()> {
 /// What happened so far becomes part of the version's record; with it goes the mark that all was
 /// looked at, so that what fails from here on need not do it again.
 async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Result<Vec<Event>> {
+    const REQUEUED_BY: db::Statement = db::statement!("sql/requeued_by");
     let id = run.id();
     let stores: Vec<(String, Counted, u64, Option<i64>)> = verified
         .iter()
         .map(|(place, _, l)| (place.name.clone(), l.counted, l.listed, l.mark))
         .collect();
-    let name = run.item.name.clone();
+    let (name, submitter) = (run.item.name.clone(), super::storing::submitter(run));
     let here = run.site.installation.clone();
     let context = run.context.clone();
     let kept = run
@@ -477,7 +478,11 @@ async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Resu
                 }
             }
             let ingestion = Event::of(&here, id, EventType::Ingestion, "", now);
-            events.push(ingestion.detail(name.clone()));
+            let ingestion = ingestion.detail(name.clone()).person(&submitter, Role::Submitter);
+            let requeued: Vec<(String,)> = tx.query(&REQUEUED_BY, &db::params![id])?;
+            let operators = requeued.into_iter();
+            events
+                .push(operators.fold(ingestion, |event, (who,)| event.person(who, Role::Operator)));
             event::keep(tx, id, &events)?;
             event::kept(tx, id)
         })

@@ -3,7 +3,7 @@
 use super::{Counts, Depth, Finding, Seen};
 use crate::error::Result;
 use crate::event::Event;
-use crate::premis::EventType;
+use crate::premis::{EventType, Role};
 use crate::problem::plural;
 use crate::registry::events;
 use crate::registry::view::CopyView;
@@ -23,6 +23,8 @@ pub struct Outcome<'a> {
     /// When the look began: everything that was read was read after it.
     pub began: Micros,
     pub fixity_micros: Micros,
+    /// Who had it checked.
+    pub operator: &'a str,
 }
 
 /// Events that are written together.
@@ -74,7 +76,8 @@ pub fn record(tx: &mut Tx<'_>, outcome: &Outcome<'_>) -> Result<()> {
 fn event(outcome: &Outcome<'_>, path: &str, now: Micros) -> Event {
     let Outcome { installation, identifier, copy, began, .. } = outcome;
     let aspect = format!("{} {identifier} {began} {path}", copy.store);
-    Event::of(installation, 0, EventType::FixityCheck, &aspect, now)
+    let event = Event::of(installation, 0, EventType::FixityCheck, &aspect, now);
+    event.person(outcome.operator, Role::Operator)
 }
 
 /// The event of the whole copy.
