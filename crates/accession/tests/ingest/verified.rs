@@ -13,7 +13,7 @@ fn verified(world: &World) -> Vec<(Value, Value)> {
 }
 
 fn fixity_checks(world: &World) -> Vec<Value> {
-    let events = world.json(&["objects", "events", "box"]);
+    let events = world.json(&["objects", "events", "box"])[0]["events"].as_array().unwrap().clone();
     events.into_iter().filter(|event| event["kind"] == "fixity check").collect()
 }
 
@@ -43,8 +43,8 @@ fn no_ingest_renews_what_is_known_of_an_earlier_version() {
     }
     // Only reading everything does.
     world.done(&["check", "--content"]);
-    let (now, before) = (verified(&world), first[0].0.as_i64());
-    assert!(now.iter().all(|(at, _)| at.as_i64() > before), "{now:?} {first:?}");
+    let now = verified(&world);
+    assert!(now.iter().zip(&first).all(|(now, first)| now.0 != first.0 && now.1 != first.1));
     world.check();
 }
 
@@ -82,5 +82,5 @@ fn a_rebuilt_registry_claims_no_check() {
     ingest(&world, &package, &[]);
     assert_eq!(verified(&world)[0].0, 0);
     world.done(&["check", "--content"]);
-    assert!(verified(&world)[0].0.as_i64() > Some(0));
+    assert_ne!(verified(&world)[0].0, 0);
 }
