@@ -119,7 +119,7 @@ mod tests {
             key: "object/a".to_string(),
         };
         let wanted = Wanted { file, since: Some(1), listed: Some(size), sized: true };
-        (Place { name: "main".to_string(), root, class: None }, vec![wanted])
+        (Place { name: "main".to_string(), root, class: None, unverifiable: None }, vec![wanted])
     }
 
     #[tokio::test]
