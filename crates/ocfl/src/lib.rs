@@ -12,6 +12,7 @@ mod inventory;
 mod json;
 mod layout;
 mod limits;
+mod listing;
 mod object;
 mod path;
 mod purge;
@@ -39,6 +40,7 @@ pub use layout::{
     NTupleOmitPrefix, ZeroPadding,
 };
 pub use limits::Limits;
+pub use listing::{ContentSet, Listing};
 pub use object::{Exported, Object};
 pub use root::{Classes, StorageRoot};
 pub use sealed::{ContentSizes, Sealed, SealedContent};

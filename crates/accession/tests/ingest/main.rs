@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod changed;
+mod checked;
 mod commands;
 mod crash;
 mod dates;
+mod described;
 mod ezid;
 mod identity;
 mod invalid;
@@ -15,10 +17,12 @@ mod matrix;
 mod moving;
 mod names;
 mod outage;
+mod premis;
 mod recovery;
 mod superseding;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;
+mod verified;
 mod waiting;
 mod watched;

@@ -1,6 +1,7 @@
 //! What the archive keeps: objects, versions, files, copies, events.
 
 pub mod carried;
+pub mod check;
 pub mod compare;
 pub mod events;
 pub mod placed;
