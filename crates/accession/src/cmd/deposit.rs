@@ -23,6 +23,7 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   accession deposit box-17.tar.gz --collection maps
   accession deposit letters/ --who 'Ada Lovelace' --what 'Letters, 1842'
+  accession deposit letters/ --what '' --dc subject=
   accession deposit https://example.org/batch.checkm --collection maps --wait
   accession deposit box-17.zip --digest sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --mode update
   accession deposit box-17.tar --check
@@ -33,7 +34,10 @@ deposit is done. `accession work` does the work.
 
 Which object it is: --id, else --local-id, else External-Identifier in bag-info.txt, else the
 package's name. A name alone takes no files from an object that came from another place: say
---mode update --local-id NAME for a new version of it, or --local-id OTHER for another object.")]
+--mode update --local-id NAME for a new version of it, or --local-id OTHER for another object.
+
+What a deposit does not say of who, what, when, where and Dublin Core stays as the version before has
+it; an empty value removes it.")]
 pub struct Args {
     /// What to deposit
     #[arg(required = true, value_name = "PATH|URL")]
@@ -76,7 +80,7 @@ pub struct How {
     /// What it is, where that cannot be seen: file, directory, container or manifest
     #[arg(long, value_parser = parse_kind)]
     kind: Option<Deposited>,
-    /// Who made it
+    /// Who made it; '' removes what an earlier version says, and so for what, when and where
     #[arg(long)]
     who: Option<String>,
     /// What it is called
@@ -88,7 +92,7 @@ pub struct How {
     /// Where it is or was
     #[arg(long = "where")]
     place: Option<String>,
-    /// A Dublin Core element: creator=Ada Lovelace (may be given several times)
+    /// A Dublin Core element: creator=Ada Lovelace (may be given several times); creator= removes it
     #[arg(long, value_name = "ELEMENT=VALUE")]
     dc: Vec<String>,
     /// Who gets the report by mail, beside those the collection names
@@ -151,7 +155,7 @@ impl How {
                     format!("`{pair}` is not ELEMENT=VALUE, as in creator=Ada Lovelace"),
                 )
             })?;
-            metadata.add_dc(element, value)?;
+            metadata.say_dc(element, value)?;
         }
         for address in &self.notify {
             archive::outbox::mail::check_address(address)?;

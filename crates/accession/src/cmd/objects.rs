@@ -5,7 +5,7 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Edge, parse_moment};
-use archive::codes::ObjectState;
+use archive::codes::{CopyState, ObjectState};
 use archive::registry::view::{self, EventView, FileView, Filter, NamedObject, ObjectView};
 use archive::site::Site;
 use clap::Subcommand;
@@ -275,10 +275,21 @@ fn show(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> 
     version_table(&versions)?;
     output::line("")?;
     output::table(
-        &["store", "version", "files", "bytes", "stored", "verified", "fixity due", "place"],
+        &[
+            "store",
+            "state",
+            "version",
+            "files",
+            "bytes",
+            "stored",
+            "verified",
+            "fixity due",
+            "place",
+        ],
         copies.iter().map(|c| {
             vec![
                 c.store.clone(),
+                shown_state(c),
                 c.version.to_string(),
                 c.files.to_string(),
                 output::size(c.bytes.unsigned_abs()),
@@ -293,6 +304,14 @@ fn show(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> 
         }),
     )?;
     Ok(Exit::Yes)
+}
+
+/// A rebuilt registry has read no content: it does not know that a copy is good.
+fn shown_state(copy: &view::CopyView) -> String {
+    match (copy.state, copy.verified_at) {
+        (CopyState::Good, 0) => "not read".to_string(),
+        (state, _) => state.to_string(),
+    }
 }
 
 fn version_table(versions: &[view::VersionView]) -> Result<(), Failure> {
@@ -393,9 +412,17 @@ fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failur
     Ok(Exit::Yes)
 }
 
+/// The people who had a part in an event, else the program.
+fn by(event: &EventView) -> String {
+    match event.people.as_slice() {
+        [] => event.agent.clone(),
+        people => people.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", "),
+    }
+}
+
 fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Failure> {
     let object = find(site, &args.object)?;
-    let headers = ["when", "event", "outcome", "version", "file", "detail", "note"];
+    let headers = ["when", "event", "outcome", "by", "version", "file", "detail", "note"];
     let mut list = global.json.then(|| output::JsonList::begin("events")).transpose()?;
     let mut after = (i64::MIN, String::new());
     let mut first = true;
@@ -414,6 +441,7 @@ fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Fail
                     show_time(e.at),
                     e.kind.clone(),
                     e.outcome.clone(),
+                    by(e),
                     e.version.map(|v| v.to_string()).unwrap_or_default(),
                     text(&e.path),
                     text(&e.detail),

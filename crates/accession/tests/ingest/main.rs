@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod changed;
+mod checked;
 mod commands;
 mod crash;
 mod dates;
+mod described;
 mod ezid;
 mod found;
 mod identity;
@@ -16,6 +18,7 @@ mod matrix;
 mod moving;
 mod names;
 mod outage;
+mod premis;
 mod progress;
 mod recovery;
 mod status;
@@ -23,5 +26,6 @@ mod superseding;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;
+mod verified;
 mod waiting;
 mod watched;

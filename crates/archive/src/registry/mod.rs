@@ -2,6 +2,7 @@
 
 pub mod brief;
 pub mod carried;
+pub mod check;
 pub mod compare;
 pub mod events;
 pub mod placed;

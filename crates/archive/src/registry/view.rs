@@ -1,7 +1,8 @@
 //! Looking at what is kept: objects, versions, files, copies, events; page by page.
 
-use crate::codes::ObjectState;
+use crate::codes::{CopyState, ObjectState};
 use crate::error::{Error, Result};
+use crate::event::Person;
 use crate::metadata::Metadata;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::Serialize;
@@ -58,7 +59,7 @@ impl FromRow for ObjectView {
             bytes: row.get(7)?,
             created_at: row.get(8)?,
             updated_at: row.get(9)?,
-            metadata: metadata.and_then(|m| serde_json::from_str(&m).ok()).unwrap_or_default(),
+            metadata: metadata.as_deref().map(Metadata::of_registry).unwrap_or_default(),
             lock: row.get(11)?,
         })
     }
@@ -285,6 +286,13 @@ pub struct CopyView {
     pub stored_at: Micros,
     pub verified_at: Micros,
     pub fixity_due: Micros,
+    /// What the last look has found.
+    pub state: CopyState,
+    /// When that was; `None` if none was recorded since the copy was made.
+    pub checked_at: Option<Micros>,
+    /// When all content that the current version refers to was last compared.
+    #[serde(skip)]
+    pub current_read_at: Micros,
 }
 
 impl FromRow for CopyView {
@@ -299,6 +307,9 @@ impl FromRow for CopyView {
             stored_at: row.get(6)?,
             verified_at: row.get(7)?,
             fixity_due: row.get(8)?,
+            state: row.get(9)?,
+            checked_at: row.get(10)?,
+            current_read_at: row.get(11)?,
         })
     }
 }
@@ -320,6 +331,9 @@ pub struct EventView {
     pub version: Option<i64>,
     pub path: Option<String>,
     pub job: Option<i64>,
+    /// Who had a part in it, beside the agent, which is a program.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub people: Vec<Person>,
 }
 
 impl FromRow for EventView {
@@ -335,6 +349,10 @@ impl FromRow for EventView {
             version: row.get(7)?,
             path: row.get(8)?,
             job: row.get(9)?,
+            people: row
+                .get::<Option<String>>(10)?
+                .and_then(|people| serde_json::from_str(&people).ok())
+                .unwrap_or_default(),
         })
     }
 }

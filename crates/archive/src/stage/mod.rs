@@ -256,7 +256,8 @@ fn discarded(job: i64) -> Error {
 
 /// What the next stage would find in the database.
 fn passed(ingest: &Ingest, profile: &Profile) -> Passed {
-    let parts = (&ingest.package, &ingest.metadata, &ingest.stores, &ingest.summary, profile);
+    let said = (&ingest.said, &ingest.metadata);
+    let parts = (&ingest.package, said, &ingest.stores, &ingest.summary, profile);
     let passed = Passed::new((ingest.clone(), profile.clone()));
     match size(&parts) {
         // In memory it takes more than in JSON.

@@ -387,7 +387,7 @@ async fn finish(
     run.ingest.package = Some(package);
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     run.ingest.validated = Some((count(checked.kept.files), count(checked.kept.bytes)));
-    run.ingest.metadata = run.item.metadata.clone().or(std::mem::take(&mut checked.metadata));
+    run.ingest.said = run.item.metadata.clone().or(std::mem::take(&mut checked.metadata));
     let summary = &mut run.ingest.summary;
     summary.is_bag = checked.survey.is_bag;
     summary.of_package = checked.local_ids.clone();

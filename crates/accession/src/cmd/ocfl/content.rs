@@ -97,7 +97,9 @@ async fn open_target(place: &str) -> Result<(Arc<dyn Store>, Option<PathBuf>), F
     if place.starts_with("s3://") {
         return Ok((open_store(place, true).await?, None));
     }
-    let options = LocalOptions { temporaries: TEMPORARIES.to_owned(), create: true };
+    // What an object calls its files is for the file system to take or refuse.
+    let options =
+        LocalOptions { temporaries: TEMPORARIES.to_owned(), create: true, any_names: true };
     let store = LocalStore::open_with(place, &options).map_err(|error| failure(error.into()))?;
     let temporaries = store.path().join(TEMPORARIES);
     Ok((Arc::new(store), Some(temporaries)))

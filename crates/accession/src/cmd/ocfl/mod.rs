@@ -122,7 +122,7 @@ async fn open_store(location: &str, create: bool) -> Result<Arc<dyn Store>, Fail
     }
     let path = location.strip_prefix("file://").unwrap_or(location);
     let temporaries = StorageRoot::TEMPORARIES.to_owned();
-    let options = LocalOptions { temporaries, create };
+    let options = LocalOptions { temporaries, create, ..LocalOptions::default() };
     let store = LocalStore::open_with(Path::new(path), &options);
     store.map(|store| Arc::new(store) as Arc<dyn Store>).map_err(|error| failure(error.into()))
 }
