@@ -4,7 +4,7 @@
 //! `ACCESSION_LOG` filters them (`info`, `queue=debug`, …); `-v` and `--quiet` set the level.
 
 use crate::cli::Global;
-use crate::output;
+use crate::output::{self, AboveBars};
 use queue::runtime::Label;
 use std::fmt;
 use std::io::IsTerminal;
@@ -16,18 +16,34 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// `told` is for commands that tell their story themselves: only errors unless more is asked for.
-pub fn start(global: &Global, told: bool) {
-    let level = match (global.quiet || told && global.verbose == 0, global.verbose) {
+/// What a command says itself, so that the log need not say it too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    Nothing,
+    /// Errors of runs: they are in the report, or on the lines that tell what happened.
+    Errors,
+    /// The whole story.
+    Everything,
+}
+
+pub fn start(global: &Global, told: Told) {
+    let quiet = global.quiet || told == Told::Everything && global.verbose == 0;
+    let level = match (quiet, global.verbose) {
         (true, _) => LevelFilter::ERROR,
         (false, 0) => LevelFilter::WARN,
         (false, 1) => LevelFilter::INFO,
         (false, 2) => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let filter = EnvFilter::try_from_env("ACCESSION_LOG")
-        .unwrap_or_else(|_| EnvFilter::default().add_directive(level.into()));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let runs = format!("{}=error", queue::runtime::RUNS);
+    let filter = EnvFilter::try_from_env("ACCESSION_LOG").unwrap_or_else(|_| {
+        let filter = EnvFilter::default().add_directive(level.into());
+        match runs.parse() {
+            Ok(runs) if told == Told::Errors && global.verbose == 0 => filter.add_directive(runs),
+            _ => filter,
+        }
+    });
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| AboveBars);
     if std::io::stderr().is_terminal() {
         builder.event_format(Lines::Readable).init();
     } else {

@@ -4,9 +4,10 @@
 mod shape;
 
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, presets};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 /// Writes one line to standard output; a reader that went away is an error the caller may ignore.
 pub fn line(text: &str) -> std::io::Result<()> {
@@ -198,6 +199,25 @@ pub fn bytes_bar(total: Option<u64>, what: &str) -> ProgressBar {
         "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}",
         "{msg} {spinner} {bytes} {bytes_per_sec}",
     )
+}
+
+/// All bars that move while lines of the log are written above them.
+pub fn bars() -> &'static MultiProgress {
+    static BARS: OnceLock<MultiProgress> = OnceLock::new();
+    BARS.get_or_init(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(8)))
+}
+
+/// Standard error, written to above the bars.
+pub struct AboveBars;
+
+impl Write for AboveBars {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        bars().suspend(|| std::io::stderr().write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
 }
 
 /// A progress bar over things counted one by one.

@@ -93,6 +93,25 @@ impl Session {
     }
 }
 
+/// The database, if there is one and it answers soon: for commands that can do without.
+pub fn existing(global: &Global) -> Option<Session> {
+    let address = match &global.database {
+        Some(text) => Address::parse(text).ok()?,
+        None => Address::sqlite(data_directory(global).ok()?.join("accession.db")),
+    };
+    if matches!(&address, Address::Sqlite(path) if !path.exists()) {
+        return None;
+    }
+    let options = Options {
+        connections: 1,
+        readers: 1,
+        patience: Duration::from_secs(2),
+        ..Options::default()
+    };
+    let db = Db::open(&address, archive::MIGRATIONS, &options).ok()?;
+    Some(Session { db, json: global.json, quiet: global.quiet })
+}
+
 /// `--database`, or a file in the data directory.
 pub fn address(global: &Global) -> Result<Address, Failure> {
     match &global.database {
@@ -163,6 +182,48 @@ pub fn parse_time(text: &str, now: Micros) -> Result<Micros, Failure> {
     })
 }
 
+/// Which end of a year, a month or a day is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    From,
+    Until,
+}
+
+/// `2026`, `2026-11`, `2026-11-18` or a time, in UTC: when it begins, or when it is over.
+pub fn parse_moment(text: &str, edge: Edge) -> Result<Micros, Failure> {
+    let wrong = || {
+        Failure::refused(
+            "bad_input",
+            format!(
+                "`{text}` is neither a date (2026, 2026-11, 2026-11-18) nor a time (2026-11-18T10:00:00Z)"
+            ),
+        )
+    };
+    if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        return Ok(time.as_microsecond());
+    }
+    let digits =
+        |part: &str, count| part.len() == count && part.bytes().all(|b| b.is_ascii_digit());
+    let parts: Vec<&str> = text.split('-').collect();
+    let (date, span) = match parts.as_slice() {
+        [year] if digits(year, 4) => (format!("{year}-01-01"), jiff::Span::new().years(1)),
+        [year, month] if digits(year, 4) && digits(month, 2) => {
+            (format!("{year}-{month}-01"), jiff::Span::new().months(1))
+        }
+        [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2) => {
+            (text.to_string(), jiff::Span::new().days(1))
+        }
+        _ => return Err(wrong()),
+    };
+    let first: jiff::civil::Date = date.parse().map_err(|_| wrong())?;
+    let day = match edge {
+        Edge::From => first,
+        Edge::Until => first.checked_add(span).map_err(|_| wrong())?,
+    };
+    let at = day.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| wrong())?;
+    Ok(at.timestamp().as_microsecond())
+}
+
 /// `90`, `10m`, `2h` as a duration.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse::<u64>() {
@@ -173,4 +234,31 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         .ok()
         .and_then(|d| Duration::try_from(d).ok())
         .ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_meant_as_a_whole() {
+        let shown = |text: &str, edge| {
+            parse_moment(text, edge).map(queue::view::show_time).map_err(|failure| failure.message)
+        };
+        for (text, from, until) in [
+            ("2026", "2026-01-01 00:00:00Z", "2027-01-01 00:00:00Z"),
+            ("2026-11", "2026-11-01 00:00:00Z", "2026-12-01 00:00:00Z"),
+            ("2026-12-31", "2026-12-31 00:00:00Z", "2027-01-01 00:00:00Z"),
+            ("2026-11-18T10:00:00Z", "2026-11-18 10:00:00Z", "2026-11-18 10:00:00Z"),
+            ("2026-11-18T10:00:00+02:00", "2026-11-18 08:00:00Z", "2026-11-18 08:00:00Z"),
+        ] {
+            assert_eq!(shown(text, Edge::From).as_deref(), Ok(from), "{text}");
+            assert_eq!(shown(text, Edge::Until).as_deref(), Ok(until), "{text}");
+        }
+        for wrong in
+            ["", "yesterday", "18.11.2026", "2026-13", "2026-02-30", "20261118", "2026-1-1"]
+        {
+            assert!(parse_moment(wrong, Edge::From).is_err(), "{wrong}");
+        }
+    }
 }

@@ -51,7 +51,7 @@ fn json_has_one_object_a_line_and_the_exit_status_tells() {
     assert_eq!(paths, ["files/a.gif", "files/below/b.jpg", "files/c.what"]);
     assert_eq!(lines[0]["matches"][0]["puid"], "fmt/4");
     assert_eq!(lines[0]["matches"][0]["basis"]["method"], "signature");
-    assert_eq!(lines[0]["signatures"], "essential-1");
+    assert_eq!(lines[0]["signatures"], "essential-2");
     assert_eq!(lines[1]["warnings"][0]["code"], "extension_mismatch");
     assert_eq!(lines[2]["warnings"][0]["code"], "unknown");
     let known = accession(&dir, &["identify", "files/a.gif"]);
@@ -63,7 +63,7 @@ fn json_has_one_object_a_line_and_the_exit_status_tells() {
 fn csv_and_siegfried_are_what_their_readers_expect() {
     let dir = place("siegfried");
     let csv = text(&accession(&dir, &["identify", "--csv", "files/a.gif"]));
-    let row = "files/a.gif,10,fmt/4,Graphics Interchange Format,89a,image/gif,signature,\"byte match at [[0 6] [9 1]]\",,,essential-1";
+    let row = "files/a.gif,10,fmt/4,Graphics Interchange Format,89a,image/gif,signature,\"byte match at [[0 6] [9 1]]\",,,essential-2";
     assert_eq!(
         csv.lines().nth(1),
         Some(row.replace("\"byte", "byte").replace("]]\"", "]]").as_str())
@@ -128,7 +128,7 @@ fn signatures_are_installed_used_and_put_back() {
     );
     assert_eq!(accession(&dir, &["formats", "show", "test/1"]).status.code(), Some(0));
     assert_eq!(accession(&dir, &["formats", "show", "fmt/9999"]).status.code(), Some(1));
-    assert_eq!(accession(&dir, &["formats", "use", "essential-1"]).status.code(), Some(0));
+    assert_eq!(accession(&dir, &["formats", "use", "essential-2"]).status.code(), Some(0));
     assert_eq!(accession(&dir, &["identify", "files/greeting.hi"]).status.code(), Some(1));
     assert_eq!(accession(&dir, &["formats", "install", "files/a.gif"]).status.code(), Some(2));
 }

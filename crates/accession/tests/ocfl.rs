@@ -26,7 +26,8 @@ fn accession(arguments: &[&str]) -> Answer {
 
 fn open(path: &Path) -> LocalStore {
     let temporaries = StorageRoot::TEMPORARIES.to_owned();
-    LocalStore::open_with(path, &LocalOptions { temporaries, create: false }).expect("a store")
+    LocalStore::open_with(path, &LocalOptions { temporaries, ..LocalOptions::default() })
+        .expect("a store")
 }
 
 /// An object of two versions.
@@ -141,4 +142,60 @@ fn places_that_are_no_roots() {
     let nowhere = directory.path().join("nowhere");
     assert_eq!(accession(&["ls", nowhere.to_str().expect("UTF-8")]).status, 3);
     assert_eq!(accession(&["validate", place]).status, 1);
+}
+
+#[tokio::test]
+async fn names_with_control_characters_are_shown_escaped_and_hide_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().to_str().expect("UTF-8");
+    assert_eq!(accession(&["init", root, "--layout", "0003"]).status, 0);
+    fill(directory.path()).await;
+    let store = StorageRoot::open(Arc::new(open(directory.path()))).await.expect("a root");
+    let object = directory.path().join(store.object_path(ID).expect("a path"));
+    std::fs::write(object.join("v1/content/evil\n\u{1b}[31m"), "x").expect("a file");
+    std::fs::write(object.join("v1/content/letter.txt"), "0ne").expect("damage");
+    let found = accession(&["validate", root]);
+    assert_eq!(found.status, 1, "{}", found.err);
+    assert!(found.out.contains("E092") && found.out.contains("v1/content/letter.txt"));
+    assert!(found.out.contains("v1/content/evil\\n\\u{1b}[31m"), "{}", found.out);
+    assert!(!found.out.contains('\u{1b}'), "shown, not obeyed");
+}
+
+#[tokio::test]
+async fn an_object_without_its_declaration_is_validated_when_asked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().to_str().expect("UTF-8");
+    accession(&["init", root]);
+    fill(directory.path()).await;
+    let store = StorageRoot::open(Arc::new(open(directory.path()))).await.expect("a root");
+    let object = directory.path().join(store.object_path(ID).expect("a path"));
+    std::fs::remove_file(object.join("0=ocfl_object_1.1")).expect("a declaration");
+    let place = object.to_str().expect("UTF-8");
+    let as_root = accession(&["validate", place]);
+    assert!(as_root.status == 1 && as_root.out.contains("E069"), "{}", as_root.out);
+    let found = accession(&["validate", "--object", place]);
+    assert_eq!(found.status, 1);
+    assert!(found.out.contains("E003") && !found.out.contains("E069"), "{}", found.out);
+    assert!(found.out.contains("not valid: 1 object, 1 with errors"), "{}", found.out);
+    assert_eq!(accession(&["validate", "--object", place, "x"]).status, 2);
+}
+
+#[tokio::test]
+async fn what_cannot_be_checked_is_told_and_is_neither_valid_nor_invalid() {
+    use std::os::unix::ffi::OsStrExt;
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().to_str().expect("UTF-8");
+    accession(&["init", root]);
+    fill(directory.path()).await;
+    let odd = std::ffi::OsStr::from_bytes(b"caf\xe9");
+    std::fs::create_dir(directory.path().join(odd)).expect("a directory");
+    let found = accession(&["validate", root]);
+    assert_eq!(found.status, 3, "{}", found.out);
+    assert!(found.out.contains("caf\\xe9") && found.out.contains("not checked in full: 1 object"));
+    assert!(found.err.contains("[unchecked]"), "{}", found.err);
+    let answer = accession(&["validate", root, "--json"]);
+    let lines: Vec<serde_json::Value> =
+        answer.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(lines.iter().any(|line| line["level"] == "unchecked" && line["place"] == "caf\\xe9"));
+    assert!(lines.iter().any(|line| line["valid"] == false && line["places_unchecked"] == 1));
 }

@@ -63,3 +63,12 @@ codes! {
         Deleted = 2 "deleted",
     }
 }
+
+codes! {
+    /// What the last look at a copy has found.
+    CopyState {
+        Good = 0 "good",
+        /// Something of it is missing or differs from the registry.
+        Bad = 1 "bad",
+    }
+}

@@ -167,6 +167,7 @@ async fn check_package(
             original,
             profile: bag_profile,
             progress,
+            expect: Arc::new(|_| ()),
         };
         let mut digests = HashMap::new();
         let checked = reader.run(Vec::new(), &mut |reading| {

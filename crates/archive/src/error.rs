@@ -86,6 +86,11 @@ impl Error {
         }
     }
 
+    /// True where the database cannot be reached; see [`queue::Error::is_outage`].
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Error::Queue(error) if error.is_outage())
+    }
+
     pub fn is_transient(&self) -> bool {
         matches!(
             self,

@@ -1,7 +1,7 @@
 //! PREMIS events as they are kept: with an id derived from job, kind and path, so that a stage
 //! that runs again writes the same ones.
 
-use crate::premis::{EventType, event_id};
+use crate::premis::{EventType, Role, event_id};
 use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,16 @@ pub struct Event {
     /// The file it is about; `None` for the whole version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Who had a part in it, beside the program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub people: Vec<Person>,
+}
+
+/// A person, and their part in an event.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Person {
+    pub name: String,
+    pub role: Role,
 }
 
 /// The program that does what events tell of.
@@ -40,6 +50,7 @@ impl Event {
             detail: None,
             note: None,
             path: None,
+            people: Vec::new(),
         }
     }
 
@@ -49,6 +60,12 @@ impl Event {
 
     pub fn note(self, note: impl Into<String>) -> Event {
         Event { note: Some(note.into()), ..self }
+    }
+
+    /// Names a person who had a part in it.
+    pub fn person(mut self, name: impl Into<String>, role: Role) -> Event {
+        self.people.push(Person { name: name.into(), role });
+        self
     }
 
     pub fn outcome(self, outcome: &str) -> Event {

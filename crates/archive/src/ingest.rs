@@ -23,6 +23,9 @@ pub struct Ingest {
     pub object: Option<i64>,
     pub version: Option<i64>,
     pub unchanged: bool,
+    /// What the deposit and its package say, removals among it.
+    pub said: Metadata,
+    /// What the version says: that, and what stays of the version before.
     pub metadata: Metadata,
     /// What waits to be sealed, by store.
     pub stores: BTreeMap<String, Waiting>,
@@ -46,8 +49,8 @@ pub struct Waiting {
     pub at: Micros,
     /// When all that the version has in this store was last read and compared, if that is not when
     /// it was stored: content of earlier versions may only have been listed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verified_at: Option<Micros>,
+    #[serde(default, rename = "verified_at", skip_serializing_if = "Option::is_none")]
+    pub current_read_at: Option<Micros>,
 }
 
 /// Counts for reports.
@@ -87,6 +90,12 @@ fn json<T: DeserializeOwned + Default>(text: Option<String>) -> db::Result<T> {
 
 impl FromRow for Ingest {
     fn from_row(row: &Row<'_>) -> db::Result<Ingest> {
+        let metadata: Metadata = json(row.get(8)?)?;
+        // Absent in rows of before this was kept apart.
+        let said = match row.get::<Option<String>>(17)? {
+            None => metadata.clone(),
+            said => json(said)?,
+        };
         Ok(Ingest {
             job: row.get(0)?,
             batch: row.get(1)?,
@@ -96,7 +105,7 @@ impl FromRow for Ingest {
             object: row.get(5)?,
             version: row.get(6)?,
             unchanged: row.get(7)?,
-            metadata: json(row.get(8)?)?,
+            metadata,
             stores: json(row.get(9)?)?,
             summary: json(row.get(10)?)?,
             began_at: row.get(11)?,
@@ -104,6 +113,7 @@ impl FromRow for Ingest {
             cleaned_at: row.get(13)?,
             discards: row.get(14)?,
             validated: row.get::<Option<i64>>(15)?.zip(row.get(16)?),
+            said,
         })
     }
 }
@@ -124,7 +134,7 @@ struct Known(Option<Ingest>, Option<String>);
 impl FromRow for Known {
     fn from_row(row: &Row<'_>) -> db::Result<Known> {
         let job: Option<i64> = row.get(0)?;
-        Ok(Known(job.map(|_| Ingest::from_row(row)).transpose()?, row.get(17)?))
+        Ok(Known(job.map(|_| Ingest::from_row(row)).transpose()?, row.get(18)?))
     }
 }
 
@@ -134,6 +144,7 @@ pub fn save(tx: &mut Tx<'_>, ingest: &Ingest) -> queue::Result<()> {
     let text = |value: serde_json::Value| value.to_string();
     let package = ingest.package.as_ref().map(|p| text(serde_json::json!(p)));
     let metadata = text(serde_json::json!(ingest.metadata));
+    let said = text(serde_json::json!(ingest.said));
     let stores = text(serde_json::json!(ingest.stores));
     let summary = text(serde_json::json!(ingest.summary));
     tx.send(
@@ -152,7 +163,8 @@ pub fn save(tx: &mut Tx<'_>, ingest: &Ingest) -> queue::Result<()> {
             &summary,
             ingest.began_at,
             ingest.validated.map(|(files, _)| files),
-            ingest.validated.map(|(_, bytes)| bytes)
+            ingest.validated.map(|(_, bytes)| bytes),
+            &said
         ],
     )?;
     Ok(())

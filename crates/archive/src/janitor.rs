@@ -38,7 +38,14 @@ struct Left {
 pub async fn run(site: Arc<Site>) {
     loop {
         if let Err(error) = once(&site).await {
-            tracing::warn!(%error, "cleaning up after failed jobs did not succeed; it is tried again");
+            match error.is_outage() {
+                true => {
+                    tracing::debug!(%error, "cleaning up after failed jobs did not succeed; it is tried again")
+                }
+                false => {
+                    tracing::warn!(%error, "cleaning up after failed jobs did not succeed; it is tried again")
+                }
+            }
         }
         tokio::time::sleep(EVERY).await;
     }

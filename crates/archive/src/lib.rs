@@ -5,6 +5,7 @@ pub mod checks;
 pub mod codes;
 pub mod collection;
 pub mod config;
+pub mod content;
 pub mod deposit;
 pub mod derived;
 pub mod dry;
@@ -54,7 +55,10 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(9, "0009_discards"),
     queue::MIGRATIONS[6],
     queue::MIGRATIONS[7],
+    migration!(14, "0014_checks"),
+    migration!(15, "0015_people"),
     migration!(16, "0016_places"),
     migration!(17, "0017_dates"),
+    migration!(18, "0018_overview"),
     migration!(19, "0019_told"),
 ];

@@ -14,6 +14,7 @@ use crate::validate;
 use bagit::Serialization;
 use bagit::source::Members;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// A file that was read before: number, path, size, SHA-512, other digests.
 pub type Done = (i64, String, Option<i64>, Option<String>, Option<String>);
@@ -56,6 +57,8 @@ pub struct Reader {
     pub original: Package,
     pub profile: Option<bagit::Profile>,
     pub progress: Progress,
+    /// Hears how many bytes `progress` will tell of, once that is known.
+    pub expect: Arc<dyn Fn(u64) + Send + Sync>,
 }
 
 impl Reader {
@@ -92,6 +95,8 @@ impl Reader {
             bytes += size;
             kept.add(size);
         }
+        let claimed = self.claimed.as_ref().and(stored).unwrap_or(0);
+        (self.expect)(claimed + survey.bytes.saturating_sub(kept.bytes));
         let (all, most) = (&self.progress, self.bounds.bytes_max);
         pass::run(
             &self.package,

@@ -146,7 +146,7 @@ impl Site {
             installation,
             settings: Settings::of(config, data)?,
             stores: Stores::new(stores),
-            identifier: Arc::new(identifier),
+            identifier: Arc::new(identifier.with_further_bytes(config.formats.scan_bytes_max)),
             fetcher: Fetcher::new(&config.fetch)?,
         })
     }

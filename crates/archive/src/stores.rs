@@ -162,7 +162,7 @@ async fn open_root(settings: &StoreSettings, may_write: bool) -> ocfl::Result<St
         let temporaries = StorageRoot::TEMPORARIES.to_owned();
         Arc::new(LocalStore::open_with(
             Path::new(path),
-            &LocalOptions { temporaries, create: true },
+            &LocalOptions { temporaries, create: true, ..LocalOptions::default() },
         )?)
     };
     let classes = settings.classes();

@@ -28,7 +28,12 @@ async fn keep_watch(site: Arc<Site>, place: WatchSection) {
     };
     loop {
         if let Err(error) = poller.poll(&place).await {
-            tracing::warn!(watch = place.path, %error, "it could not be looked at; it is tried again");
+            match error.is_outage() {
+                true => tracing::debug!(watch = place.path, %error, "it could not be looked at"),
+                false => {
+                    tracing::warn!(watch = place.path, %error, "it could not be looked at; it is tried again")
+                }
+            }
         }
         tokio::time::sleep(Duration::from_secs(place.poll_seconds)).await;
     }

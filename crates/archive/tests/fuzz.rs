@@ -173,7 +173,7 @@ fn premis_records() {
         detail: Some("x".into()),
         outcome: premis::Outcome::Failure,
         outcome_note: Some("y".into()),
-        agent: Some("z".into()),
+        agents: Vec::new(),
         object: object.identifier.clone(),
         version: Some(1),
         file: Some(file.path.clone()),

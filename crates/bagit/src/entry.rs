@@ -71,6 +71,21 @@ pub fn parse_manifest_line(
     Ok(ManifestEntry { digest, untidy: tidy != path, path: tidy, asterisk })
 }
 
+/// The path that a line most likely names whose checksum is none: what stands after it, or before
+/// it where the two changed places.
+pub fn path_of_malformed_line(line: &str) -> Option<Cow<'_, str>> {
+    let line = line.trim_matches(BLANK);
+    let (first, rest) = line.split_once(BLANK)?;
+    let swapped = first.trim_start_matches("./").starts_with("data/");
+    let path = match line.rsplit_once(BLANK) {
+        Some((path, digest)) if swapped && Digest::from_hex(digest).is_some() => path,
+        _ if swapped => line,
+        _ => rest,
+    };
+    let path = path.trim_matches(BLANK);
+    safe(path.strip_prefix('*').unwrap_or(path)).ok()
+}
+
 /// A line of `fetch.txt`: where a payload file can be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchEntry<'a> {
@@ -131,6 +146,17 @@ mod tests {
         assert_eq!(parse("  "), Err(EntryError::NoPath));
         assert!(matches!(parse("00 data/a"), Err(EntryError::BadDigest(..))));
         assert!(matches!(parse("  ../a"), Err(EntryError::UnsafePath(_, Unsafe::Parent))));
+    }
+
+    #[test]
+    fn the_path_of_a_malformed_line_is_guessed() {
+        let guess = |line: &str| path_of_malformed_line(line).map(Cow::into_owned);
+        assert_eq!(guess("00zz  data/a b").as_deref(), Some("data/a b"));
+        assert_eq!(guess(" 00 *./data/a").as_deref(), Some("data/a"));
+        assert_eq!(guess(&format!("data/a b  {MD5}")).as_deref(), Some("data/a b"));
+        assert_eq!(guess("data/a b").as_deref(), Some("data/a b"));
+        assert_eq!(guess("nothing"), None);
+        assert_eq!(guess("00 ../a"), None);
     }
 
     #[test]

@@ -120,3 +120,114 @@ fn a_known_copy_is_found_by_its_url() {
     assert_eq!(catalog.get(URL).unwrap().identifier(), URL);
     assert!(catalog.get("https://example.org/other.json").is_none());
 }
+
+/// A profile as DART writes them, with what DART needs for its forms.
+fn dart(rest: &str) -> Result<Profile, bagit::Error> {
+    let tag = |file: &str, name: &str, required: bool, empty: bool, values: &str| {
+        format!(
+            r#"{{"id": "x", "tagFile": "{file}", "tagName": "{name}", "required": {required},
+                "emptyOk": {empty}, "values": {values}, "defaultValue": null, "help": "h"}}"#
+        )
+    };
+    let tags = [
+        tag("bagit.txt", "BagIt-Version", true, false, r#"["0.97", "1.0"]"#),
+        tag("bag-info.txt", "Source-Organization", true, false, "null"),
+        tag("bag-info.txt", "Bag-Count", false, true, "[]"),
+        tag("aptrust-info.txt", "Title", true, false, "[]"),
+        tag("aptrust-info.txt", "Access", true, false, r#"["Consortia", "Institution"]"#),
+        tag("aptrust-info.txt", "Description", false, true, r#"["One", "Two"]"#),
+    ];
+    let json = format!(
+        r#"{{"id": "y", "name": "Test", "acceptBagItVersion": ["0.97", "1.0"],
+            "acceptSerialization": ["application/tar"], "allowFetchTxt": false,
+            "bagItProfileInfo": {{"bagItProfileIdentifier": "{URL}", "version": "2.3"}},
+            "manifestsRequired": ["sha256"], "manifestsAllowed": [], "tagManifestsRequired": null,
+            "tagFilesAllowed": ["*", ""], "serialization": "optional", "tags": [{}]{rest}}}"#,
+        tags.join(", ")
+    );
+    Profile::from_json(json.as_bytes(), "dart")
+}
+
+fn dart_bag(info: &str) -> Files {
+    Files::new("1.0")
+        .with("data/a.txt", "x")
+        .with("bag-info.txt", "Source-Organization: A\nBag-Count:\n")
+        .with("aptrust-info.txt", info)
+        .manifest(Algorithm::Sha256)
+}
+
+#[test]
+fn profiles_of_dart_constrain_the_tags_of_every_tag_file() {
+    let options = Options { profile: Some(dart("").unwrap()), ..Options::default() };
+    for (info, expected) in [
+        ("Title: T\nAccess: institution\nDescription:\n", vec![]),
+        ("Access: Institution\n", vec![Code::ProfileTagMissing]),
+        ("Title:\nAccess: Consortia\n", vec![Code::ProfileTagMissing]),
+        ("Title: T\nAccess: All\n", vec![Code::ProfileTagValue]),
+        ("Title: T\nAccess: Consortia\nDescription: Three\n", vec![Code::ProfileTagValue]),
+        ("Title: T\nAccess: Consortia\nno colon\n", vec![Code::InfoLineMalformed]),
+    ] {
+        let report = dart_bag(info).validate_with(&options);
+        assert_eq!(codes(&report), expected, "{info}");
+        let file = report.problems.first().and_then(|problem| problem.file.as_deref());
+        assert!(expected.is_empty() || file == Some("aptrust-info.txt"), "{file:?}");
+    }
+    let report = dart_bag("").without("aptrust-info.txt").validate_with(&options);
+    assert_eq!(codes(&report), [Code::ProfileTagMissing; 2]);
+    // A file of this name in the payload is none of the bag's tag files.
+    let elsewhere = dart_bag("").without("aptrust-info.txt").without("manifest-sha256.txt");
+    let elsewhere = elsewhere.with("data/aptrust-info.txt", "Title: T\nAccess: Consortia\n");
+    let report = elsewhere.manifest(Algorithm::Sha256).validate_with(&options);
+    assert_eq!(codes(&report), [Code::ProfileTagMissing; 2]);
+}
+
+#[test]
+fn the_tags_of_other_files_are_checked_in_archives_too() {
+    let profile = dart(r#", "tarDirMustMatchName": true"#).unwrap();
+    let options = Options { profile: Some(profile), ..Options::default() };
+    let directory = tempfile::tempdir().unwrap();
+    for (name, info, expected) in [
+        ("bag.tar", "Title: T\nAccess: Consortia\n", vec![]),
+        ("bag.tar", "Title: T\nAccess: All\n", vec![Code::ProfileTagValue]),
+        ("other.tar", "Title: T\nAccess: Consortia\n", vec![Code::BaseDirectoryName]),
+        (
+            "bag.tar.gz",
+            "Title: T\nAccess: All\n",
+            vec![Code::ProfileSerialization, Code::ProfileTagValue],
+        ),
+    ] {
+        let tar = dart_bag(info).tar("bag/");
+        let bytes = if name.ends_with("gz") { common::gz(&tar) } else { tar };
+        let path = directory.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let report = Bag::open(&path).unwrap().validate(&options).unwrap();
+        let mut found = codes(&report);
+        found.sort();
+        let mut expected = expected;
+        expected.sort();
+        assert_eq!(found, expected, "{name} {info}");
+        assert_eq!(report.valid, found.is_empty());
+    }
+}
+
+#[test]
+fn a_profile_of_the_specification_may_constrain_other_tag_files() {
+    let rules = r#", "Tag-Files": {"extra/notes.txt": {"Shelf": {"required": true,
+        "values": ["A1"], "repeatable": false}}}"#;
+    for (notes, expected) in [
+        ("Shelf: A1\n", vec![]),
+        ("Shelf: A1\nShelf: A1\n", vec![Code::ProfileTagRepeated]),
+        ("Shelf: B2\n", vec![Code::ProfileTagValue]),
+        ("Shelf: a1\n", vec![Code::ProfileTagValue]),
+        ("Other: x\n", vec![Code::ProfileTagMissing]),
+    ] {
+        assert_eq!(found_in(bag().with("extra/notes.txt", notes), rules), expected, "{notes}");
+    }
+}
+
+#[test]
+fn a_profile_of_dart_that_cannot_be_kept_to_is_refused() {
+    assert!(dart(r#", "allowMiscTopLevelFiles": false"#).is_err());
+    assert!(Profile::from_json(br#"{"bagItProfileInfo": {}}"#, "dart").is_err());
+    assert!(Profile::from_json(br#"{"bagItProfileInfo": 1, "tags": 2}"#, "dart").is_err());
+}

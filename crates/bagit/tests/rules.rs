@@ -84,6 +84,28 @@ fn manifest_lines() {
 }
 
 #[test]
+fn a_malformed_line_is_one_problem_and_lists_its_file() {
+    let right = digest(Algorithm::Sha256, b"x");
+    for text in [
+        "0123  data/a b\n".to_owned(),
+        format!("{}  data/a b\n", &right[1..]),
+        format!("{}g *./data/a b\n", &right[1..]),
+        format!("data/a b  {right}\n"),
+        "data/a b\n".to_owned(),
+    ] {
+        let files = Files::new("1.0").with("data/a b", "x").with("manifest-sha256.txt", text);
+        assert_eq!(codes(&files.validate()), [Code::ManifestLineMalformed]);
+        // What the line seems to name is not asked for.
+        let gone = files.without("data/a b").with("data/b", "x");
+        let mut found = codes(&gone.validate());
+        found.sort();
+        let mut expected = [Code::ManifestLineMalformed, Code::PayloadFileUnlisted];
+        expected.sort();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
 fn what_the_drafts_allowed_is_a_warning_in_their_bags() {
     let twice = line("data/a", "x").repeat(2);
     let files = Files::new("1.0").with("data/a", "x").with("manifest-sha256.txt", twice);

@@ -124,6 +124,7 @@ codes! {
     NotContainer "not-container" Error "The row of a container batch is not a .tar, .tar.gz, .tgz, .tar.bz2, .bz2, .tar.zst or .zip.", "Name a container.";
     NotManifest "not-manifest" Error "The row of a batch of manifests is not a .checkm or .json.", "Name a manifest.";
     LooksContainer "looks-container" Warning "The row of a single-file batch looks like a container; it will be kept as one file.", "Use a container batch if it is to be unpacked.";
+    LooksManifest "looks-manifest" Warning "The row of a single-file batch looks like a manifest; it will be kept as one file, and what it lists is not fetched.", "Use a batch of manifests if its files are to be fetched.";
     JsonSyntax "json-syntax" Error "It is not JSON.", "Correct it with any JSON tool.";
     JsonType "json-type" Error "A member has the wrong type.", "Compare with the JSON Schema.";
     JsonMember "json-member" Error "A member is unknown, or is there twice.", "Compare with the JSON Schema.";

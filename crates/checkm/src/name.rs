@@ -66,6 +66,19 @@ pub(crate) fn is_container(name: &str) -> bool {
     has_ending(name, CONTAINERS)
 }
 
+/// Names that only containers have, and that are not unpacked here.
+const FOREIGN: &[&str] = &[".tar.xz", ".txz", ".tar.lz", ".tar.z", ".7z", ".rar"];
+
+/// Whether a name is that of a container, one that can be unpacked here or another.
+pub(crate) fn looks_like_container(name: &str) -> bool {
+    is_container(name) || has_ending(name, FOREIGN)
+}
+
+/// Whether a name is that of a manifest and of nothing else, unlike those of JSON.
+pub(crate) fn is_checkm(name: &str) -> bool {
+    has_ending(name, &[".checkm"])
+}
+
 pub(crate) fn is_manifest(name: &str) -> bool {
     has_ending(name, MANIFESTS)
 }

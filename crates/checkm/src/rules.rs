@@ -347,12 +347,18 @@ impl Judge<'_> {
             Profile::ManifestBatch if !name::is_manifest(&name) => {
                 self.found(Code::NotManifest, &Column::Name, || wrong("a manifest"));
             }
-            Profile::SingleFileBatch if name::is_container(&name) => {
+            Profile::SingleFileBatch if name::looks_like_container(&name) => {
                 self.found(Code::LooksContainer, &Column::Name, || {
                     format!(
                         "{:?} looks like a container and will be kept as one file",
                         excerpt(&name)
                     )
+                });
+            }
+            Profile::SingleFileBatch if name::is_checkm(&name) => {
+                self.found(Code::LooksManifest, &Column::Name, || {
+                    let name = excerpt(&name);
+                    format!("{name:?} looks like a manifest and will be kept as one file")
                 });
             }
             _ => {}

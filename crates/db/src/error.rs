@@ -69,6 +69,12 @@ impl Error {
         )
     }
 
+    /// True where the database cannot be reached. That was said when it began, and is said again
+    /// when it is over.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Error::Unavailable(..))
+    }
+
     pub(crate) fn from_sqlite(context: &str, error: rusqlite::Error) -> Error {
         use rusqlite::ErrorCode as Code;
         let text = error.to_string();

@@ -11,6 +11,7 @@ mod memory;
 #[macro_use]
 mod migrate;
 mod operation;
+mod outage;
 mod postgres;
 mod row;
 mod sqlite;
@@ -188,6 +189,14 @@ impl Db {
             engine.listen(&self.shared.wakes);
         }
         receiver
+    }
+
+    /// Since when the database cannot be reached; `None` while it can be, as far as is known.
+    pub fn unavailable_since(&self) -> Option<std::time::SystemTime> {
+        match &self.shared.backend {
+            Backend::Sqlite(_) => None,
+            Backend::Postgres(engine) => engine.unavailable_since(),
+        }
     }
 
     pub fn engine(&self) -> Engine {

@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: archive ROOT ID DIRECTORY".into());
     };
     let temporaries = StorageRoot::TEMPORARIES.to_owned();
-    let options = LocalOptions { temporaries, create: true };
+    let options = LocalOptions { temporaries, create: true, ..LocalOptions::default() };
     let store = Arc::new(LocalStore::open_with(root, &options)?);
     let root = match StorageRoot::open(store.clone()).await {
         Err(ocfl::Error::NotARoot(_)) => {

@@ -40,7 +40,10 @@ async fn main() -> Result<(), Failure> {
 
 async fn root(path: &Path) -> Result<StorageRoot, Failure> {
     let temporaries = StorageRoot::TEMPORARIES.to_owned();
-    let store = LocalStore::open_with(path, &LocalOptions { temporaries, create: true })?;
+    let store = LocalStore::open_with(
+        path,
+        &LocalOptions { temporaries, create: true, ..LocalOptions::default() },
+    )?;
     let store: Arc<dyn Store> = Arc::new(store);
     Ok(StorageRoot::init(store, Spec::V1_1, Layout::default()).await?)
 }

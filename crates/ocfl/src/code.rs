@@ -1,6 +1,6 @@
-//! The codes of the OCFL specification, and the findings that carry them.
+//! The codes of the OCFL specification, and a finding that carries one.
 
-use std::collections::BTreeMap;
+use crate::version::Spec;
 use std::fmt;
 
 macro_rules! codes {
@@ -111,6 +111,7 @@ codes! {
     E083 "An object's identifier maps to one place in the root.",
     E084 "Directories above objects hold no files.",
     E085 "Every branch of the directory hierarchy ends in an object.",
+    E086 "A root's extensions directory keeps to the rules of an object's (OCFL 1.0 only).",
     E087 "Validators ignore files in the root that they do not know.",
     E088 "A root's directories lead to objects or are `extensions`.",
     E089 "What is not a plain file is wrapped in one.",
@@ -160,7 +161,38 @@ impl Code {
 
     /// Where the specification says it.
     pub fn url(self) -> String {
-        format!("https://ocfl.io/1.1/spec/#{}", self.as_str())
+        let spec = if self.is_of(Spec::V1_1) { Spec::V1_1 } else { Spec::V1_0 };
+        format!("https://ocfl.io/{spec}/spec/#{}", self.as_str())
+    }
+
+    /// Whether a version of the specification has this code.
+    pub fn is_of(self, spec: Spec) -> bool {
+        match spec {
+            Spec::V1_0 => !(Code::E103..=Code::E112).contains(&self) && self != Code::W016,
+            Spec::V1_1 => self != Code::E086,
+        }
+    }
+
+    /// The code by which a version of the specification calls the same fault; `None` where that
+    /// version has no such rule.
+    pub(crate) fn in_terms_of(self, spec: Spec) -> Option<Code> {
+        if self.is_of(spec) {
+            return Some(self);
+        }
+        match self {
+            // The type of an earlier inventory was not asked for. It cannot be of a later version
+            // than the one that the object declares, all the same.
+            Code::E103 => Some(Code::E038),
+            Code::E104 | Code::E105 => Some(Code::E046),
+            Code::E106 => Some(Code::E041),
+            Code::E108 => Some(Code::E017),
+            Code::E110 => Some(Code::E037),
+            Code::E111 => Some(Code::E056),
+            Code::E112 => Some(Code::E086),
+            Code::W016 => Some(Code::W013),
+            // E107: 1.0 says what the manifest's digests are, and not that they must be.
+            _ => None,
+        }
     }
 }
 
@@ -189,133 +221,22 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Cuts a text that could fill the memory: names come from others.
-fn clip(mut text: String) -> String {
-    const LONGEST: usize = 1000;
-    if text.len() > LONGEST {
-        let cut = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-        text.truncate(cut);
-        text.push('…');
-        text.shrink_to_fit();
-    }
-    text
-}
-
-/// All findings of a validation. Each code is kept a bounded number of times and counted beyond.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Findings {
-    list: Vec<Finding>,
-    counts: BTreeMap<Code, u64>,
-}
-
-impl Findings {
-    /// How many findings of one code are kept; the rest is only counted.
-    pub const KEPT_PER_CODE: u64 = 100;
-
-    pub(crate) fn add(&mut self, code: Code, place: impl Into<String>, message: impl Into<String>) {
-        let (place, message) = (clip(place.into()), clip(message.into()));
-        self.keep(Finding { code, place, message });
-    }
-
-    /// Adds without building the message where it would not be kept.
-    pub(crate) fn add_with(&mut self, code: Code, place: &str, message: impl FnOnce() -> String) {
-        if self.counts.get(&code).is_none_or(|count| *count < Findings::KEPT_PER_CODE) {
-            self.add(code, place, message());
-        } else {
-            *self.counts.entry(code).or_default() += 1;
-        }
-    }
-
-    fn keep(&mut self, finding: Finding) {
-        let count = self.counts.entry(finding.code).or_default();
-        *count += 1;
-        if *count <= Findings::KEPT_PER_CODE {
-            self.list.push(finding);
-        }
-    }
-
-    /// Takes over what another validation found.
-    pub(crate) fn extend(&mut self, other: Findings) {
-        let kept: BTreeMap<Code, u64> =
-            other.list.iter().fold(BTreeMap::new(), |mut kept, finding| {
-                *kept.entry(finding.code).or_default() += 1;
-                kept
-            });
-        other.list.into_iter().for_each(|finding| self.keep(finding));
-        for (code, count) in &other.counts {
-            *self.counts.entry(*code).or_default() +=
-                count - kept.get(code).copied().unwrap_or_default();
-        }
-    }
-
-    /// Takes over what was found in an object, with its places below `prefix`.
-    pub fn merge(&mut self, other: Findings, prefix: &str) {
-        self.extend(other.below(prefix));
-    }
-
-    /// The same findings, with their places below `prefix`.
-    pub(crate) fn below(mut self, prefix: &str) -> Findings {
-        for finding in &mut self.list {
-            finding.place = match finding.place.as_str() {
-                "" => prefix.to_owned(),
-                place => format!("{prefix}/{place}"),
-            };
-        }
-        self
-    }
-
-    /// The findings that were kept, in the order they were made.
-    pub fn iter(&self) -> impl Iterator<Item = &Finding> {
-        self.list.iter()
-    }
-
-    /// How often each code was found, also beyond those kept.
-    pub fn counts(&self) -> &BTreeMap<Code, u64> {
-        &self.counts
-    }
-
-    pub fn errors(&self) -> impl Iterator<Item = &Finding> {
-        self.iter().filter(|finding| finding.code.is_error())
-    }
-
-    pub fn warnings(&self) -> impl Iterator<Item = &Finding> {
-        self.iter().filter(|finding| !finding.code.is_error())
-    }
-
-    /// No errors; there may be warnings.
-    pub fn is_valid(&self) -> bool {
-        !self.counts.keys().any(|code| code.is_error())
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
-    }
-
-    pub fn has(&self, code: Code) -> bool {
-        self.counts.contains_key(&code)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn findings_are_counted_beyond_those_kept() {
-        let mut one = Findings::default();
-        (0..150).for_each(|n| one.add_with(Code::E092, "f", || n.to_string()));
-        assert_eq!((one.iter().count(), one.counts()[&Code::E092]), (100, 150));
-        let mut two = Findings::default();
-        two.add(Code::E092, "", "first");
-        two.extend(one.below("object"));
-        assert_eq!((two.iter().count(), two.counts()[&Code::E092]), (100, 151));
-        assert!(!two.is_valid());
-    }
-
-    #[test]
-    fn warnings_do_not_make_invalid() {
-        let mut findings = Findings::default();
-        findings.add(Code::W004, "inventory.json", "sha256");
-        assert!(findings.is_valid() && !findings.is_empty());
+    fn each_version_of_the_specification_has_its_own_codes() {
+        for code in Code::ALL {
+            for spec in Spec::ALL {
+                let terms = code.in_terms_of(spec);
+                assert!(terms.is_none_or(|code| code.is_of(spec)), "{code} in {spec}");
+            }
+        }
+        assert_eq!(Code::E106.in_terms_of(Spec::V1_0), Some(Code::E041));
+        assert_eq!(Code::E107.in_terms_of(Spec::V1_0), None);
+        assert_eq!(Code::E106.in_terms_of(Spec::V1_1), Some(Code::E106));
+        assert_eq!(Code::E092.url(), "https://ocfl.io/1.1/spec/#E092");
+        assert_eq!(Code::E086.url(), "https://ocfl.io/1.0/spec/#E086");
     }
 }

@@ -6,11 +6,13 @@ mod digest;
 mod draft;
 mod error;
 mod fetch;
+mod findings;
 mod intern;
 mod inventory;
 mod json;
 mod layout;
 mod limits;
+mod listing;
 mod object;
 mod path;
 mod purge;
@@ -26,17 +28,19 @@ mod validate;
 mod version;
 mod walk;
 
-pub use code::{Code, Finding, Findings};
+pub use code::{Code, Finding};
 pub use diff::Change;
 pub use digest::{Algorithm, Hasher, UnknownAlgorithm};
 pub use draft::{Draft, DraftOptions, Leftovers, Put, Reference, Start};
 pub use error::{Error, Result};
+pub use findings::{Findings, Unchecked};
 pub use inventory::{About, File, Inventory, User, Version};
 pub use layout::{
     FlatDirect, FlatOmitPrefix, HashAndIdNTuple, HashedNTuple, Layout, LayoutError,
     NTupleOmitPrefix, ZeroPadding,
 };
 pub use limits::Limits;
+pub use listing::{ContentSet, Listing};
 pub use object::{Exported, Object};
 pub use root::{Classes, StorageRoot};
 pub use sealed::{ContentSizes, Sealed, SealedContent};

@@ -32,7 +32,7 @@ impl ContentSizes {
         self.sizes.get(path as usize).copied().flatten()
     }
 
-    fn set(&mut self, path: u32, size: u64) {
+    pub(crate) fn set(&mut self, path: u32, size: u64) {
         let at = path as usize;
         if at >= self.sizes.len() {
             self.sizes.resize(at + 1, None);
@@ -47,7 +47,7 @@ pub struct SealedContent {
     /// Where it is in the store.
     pub key: String,
     /// The number of its path, by which its size is looked up.
-    path: u32,
+    pub(crate) path: u32,
 }
 
 impl<'a> Sealed<'a> {

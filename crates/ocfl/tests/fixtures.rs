@@ -2,7 +2,7 @@
 
 mod support;
 
-use ocfl::{Validation, validate_object};
+use ocfl::{Spec, Validation, validate_object};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::Store;
@@ -25,6 +25,9 @@ async fn run_all(cases: &[Case], fixity: bool) {
             validate_object(store.clone(), path, &validation).await.expect("it can be read");
         let found: BTreeSet<&str> = findings.counts().keys().map(|code| code.as_str()).collect();
         let named: BTreeSet<&str> = support::named_codes(name).into_iter().collect();
+        let spec = if kind.contains("/1.0/") { Spec::V1_0 } else { Spec::V1_1 };
+        let foreign = findings.counts().keys().filter(|code| !code.is_of(spec));
+        wrong.extend(foreign.map(|code| format!("{kind}: {code} is no code of {spec}")));
         if !fixity && NEED_FIXITY.contains(&name.as_str()) {
             if !findings.is_valid() {
                 wrong.push(format!("{kind}: found {found:?} without reading content"));

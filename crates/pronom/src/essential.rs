@@ -11,7 +11,7 @@ use crate::sequence;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-const NAME: &str = "essential-1";
+const NAME: &str = "essential-2";
 const TEXTS: [&str; 4] = [
     include_str!("../data/documents.txt"),
     include_str!("../data/images.txt"),
@@ -20,6 +20,11 @@ const TEXTS: [&str; 4] = [
 ];
 /// Definitions within definitions, at most.
 const EXPANSIONS_MAX: usize = 64;
+
+/// Extensions of formats that the set knows, and of others of quite another kind that it does not:
+/// alone they say nothing.
+pub(crate) const SHARED_EXTENSIONS: &[&str] =
+    &["arc", "bin", "cdr", "db", "dmg", "mat", "mod", "pdd", "pic", "spx", "toast", "ts"];
 
 impl SignatureSet {
     /// The set that comes with this crate.

@@ -3,7 +3,7 @@
 use crate::container::{FoundInside, Kind};
 use crate::error::Result;
 use crate::index::{Index, REACH_BYTES_MAX};
-use crate::model::{ContainerKind, SignatureSet};
+use crate::model::{Anchor, ContainerKind, Sequence, SignatureSet};
 use crate::result::{Basis, Identification, Match, Scope, Span, Warning};
 use crate::scan::{Found, Scan};
 use crate::source::{self, FileSource, Remembered, Source};
@@ -24,6 +24,10 @@ pub struct Identifier {
     ole2: Kind,
     by_extension: HashMap<String, Vec<u32>>,
     scope: Scope,
+    further_bytes: u64,
+    /// For each format, the signatures of formats that are preferred to it and may be completed by
+    /// bytes beyond the ends.
+    refined_by: HashMap<u32, Vec<u32>>,
 }
 
 /// The bytes that a decision is made from.
@@ -37,9 +41,20 @@ impl Identifier {
     /// Makes a set of signatures ready for use.
     pub fn new(set: SignatureSet) -> Identifier {
         let mut by_extension: HashMap<String, Vec<u32>> = HashMap::new();
+        // The essential set does not know all that an extension may stand for.
+        let is_essential = set.origin.name.starts_with("essential");
+        let shared = if is_essential { crate::essential::SHARED_EXTENSIONS } else { &[] };
         for (place, format) in (0u32..).zip(&set.formats) {
-            for extension in &format.extensions {
+            for extension in format.extensions.iter().filter(|e| !shared.contains(&e.as_str())) {
                 by_extension.entry(extension.clone()).or_default().push(place);
+            }
+        }
+        let mut refined_by: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (number, signature) in (0u32..).zip(&set.signatures) {
+            let far = signature.sequences.iter().any(is_unbounded);
+            let format = set.formats.get(signature.format as usize).filter(|_| far);
+            for lower in format.iter().flat_map(|format| &format.priority_over) {
+                refined_by.entry(*lower).or_default().push(number);
             }
         }
         Identifier {
@@ -48,6 +63,8 @@ impl Identifier {
             ole2: Kind::new(ContainerKind::Ole2, &set.containers),
             by_extension,
             scope: Scope::default(),
+            further_bytes: Identifier::FURTHER_BYTES,
+            refined_by,
             set,
         }
     }
@@ -56,6 +73,17 @@ impl Identifier {
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Identifier {
         self.scope = scope;
+        self
+    }
+
+    /// How far a file is scanned by default when its ends say that there may be more to find.
+    pub const FURTHER_BYTES: u64 = 16 * 1024 * 1024;
+
+    /// Changes how far a file is scanned when what its ends say may be made more precise by what
+    /// follows: PDF/A is PDF until its metadata is found. Zero for the ends only.
+    #[must_use]
+    pub fn with_further_bytes(mut self, bytes: u64) -> Identifier {
+        self.further_bytes = bytes;
         self
     }
 
@@ -149,17 +177,17 @@ impl Identifier {
         if windows.len == 0 {
             warnings.push(Warning::Empty);
         }
-        let inside = self.look_inside(&found, windows, object, &mut warnings)?;
+        let again = object.as_deref_mut().map(|o| o as &mut dyn Source);
+        let inside = self.look_inside(&found, windows, again, &mut warnings)?;
         let mut matches =
             if inside.is_empty() { self.by_signatures(found) } else { self.by_containers(inside) };
         self.prefer(&mut matches);
+        if let Some(found) = self.look_further(&matches, windows, object, &mut warnings)? {
+            matches = self.by_signatures(found);
+            self.prefer(&mut matches);
+        }
         if matches.is_empty() && !cut.is_empty() {
-            let puid = |number: &u32| {
-                let signature = self.set.signatures.get(*number as usize)?;
-                Some(self.set.formats.get(signature.format as usize)?.puid.clone())
-            };
-            let mut puids: Vec<String> = cut.iter().filter_map(puid).collect();
-            puids.dedup();
+            let puids = self.puids_of(&cut);
             warnings.push(Warning::Truncated { puids });
         }
         let matches = self.with_name(matches, name, &mut warnings);
@@ -170,6 +198,72 @@ impl Identifier {
             scope: self.scope,
             size: windows.len,
         })
+    }
+
+    fn puids_of(&self, signatures: &[u32]) -> Vec<String> {
+        let puid = |number: &u32| {
+            let signature = self.set.signatures.get(*number as usize)?;
+            Some(self.set.formats.get(signature.format as usize)?.puid.clone())
+        };
+        let mut puids: Vec<String> = signatures.iter().filter_map(puid).collect();
+        puids.dedup();
+        puids
+    }
+
+    /// Scans beyond the ends if that may say more than they do. What it finds takes the place of
+    /// what was found before; a warning tells if even that was not far enough.
+    fn look_further(
+        &self,
+        matches: &[(u32, Basis)],
+        windows: &Windows<'_>,
+        object: Option<&mut dyn Source>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Option<Vec<Found>>> {
+        let Windows { head, tail, len } = *windows;
+        let by_bytes = |(_, basis): &&(u32, Basis)| matches!(basis, Basis::Signature { .. });
+        let mut better: Vec<u32> = matches
+            .iter()
+            .filter(by_bytes)
+            .filter_map(|(format, _)| self.refined_by.get(format))
+            .flatten()
+            .copied()
+            .collect();
+        let covered = head.len() as u64;
+        if self.scope == Scope::Whole || len <= covered || better.is_empty() {
+            return Ok(None);
+        }
+        better.sort_unstable();
+        let signatures = &self.set.signatures;
+        let mut scan = Scan::begin(signatures, &self.index, head, true, Some(tail));
+        let open = |scan: &Scan<'_>| -> Vec<u32> {
+            let mut open: Vec<u32> =
+                scan.pending().filter(|number| better.binary_search(number).is_ok()).collect();
+            open.sort_unstable();
+            open
+        };
+        let mut at = covered;
+        if let Some(object) = object {
+            let most = len.min(self.further_bytes);
+            let mut piece = vec![0; PIECE_BYTES];
+            while at < most && !open(&scan).is_empty() {
+                let wanted = usize::try_from(most - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+                let got = source::read(object, at, &mut piece[..wanted])?;
+                if got == 0 {
+                    break;
+                }
+                scan.feed(&piece[..got]);
+                at += got as u64;
+            }
+        }
+        let open = open(&scan);
+        if !open.is_empty() && at < len {
+            warnings.push(Warning::Incomplete { scanned: at, puids: self.puids_of(&open) });
+        }
+        if at == covered {
+            return Ok(None);
+        }
+        let (found, _) = scan.finish(head, tail, len, None)?;
+        Ok(Some(found).filter(|found| !found.is_empty()))
     }
 
     /// Opens the container if a signature says that there is one.
@@ -273,6 +367,13 @@ impl Identifier {
                 if matches.is_empty() { Warning::Unknown } else { Warning::ExtensionOnly };
             warnings.push(warning);
         }
+        // The bytes fit several formats: the name says which of them is meant.
+        let named = matches.iter().filter(|found| found.extension_match).count();
+        if matches.len() > 1 && named > 0 && named < matches.len() {
+            let puids = matches.iter().map(|found| found.puid.clone()).collect();
+            matches.retain(|found| found.extension_match);
+            warnings.push(Warning::ChosenByExtension { puids });
+        }
         if matches.len() > 1 {
             warnings.push(Warning::SeveralCandidates { count: matches.len() });
         }
@@ -293,6 +394,11 @@ impl Identifier {
             extension_mismatch: !known && !any,
         })
     }
+}
+
+/// Whether a sequence may go on, or begin, anywhere in a file.
+fn is_unbounded(sequence: &Sequence) -> bool {
+    sequence.anchor == Anchor::Anywhere || sequence.slots.iter().any(|slot| slot.gap_max.is_none())
 }
 
 /// The extension of a name, in lower case; a dot at the beginning begins no extension.

@@ -95,7 +95,7 @@ pub(crate) struct Trigger {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Origin {
-    /// `essential-1`, or `v122-20260119` for official files.
+    /// `essential-2`, or `v122-20260119` for official files.
     pub name: String,
     /// The DROID signature file's version, or the essential set's.
     pub version: String,

@@ -117,6 +117,18 @@ pub enum Warning {
         /// Their PUIDs.
         puids: Vec<String>,
     },
+    /// The bytes fit several formats, and only those named have the file's extension.
+    ChosenByExtension {
+        /// The PUIDs of all that the bytes fit.
+        puids: Vec<String>,
+    },
+    /// So much of the file was scanned, and more of it may say that it is one of these.
+    Incomplete {
+        /// How many bytes from the beginning.
+        scanned: u64,
+        /// Their PUIDs.
+        puids: Vec<String>,
+    },
     /// It is a container that could not be looked into.
     ContainerUnreadable {
         /// Why.
@@ -137,6 +149,19 @@ impl fmt::Display for Warning {
             Warning::Truncated { puids } => {
                 write!(f, "truncated? begins but does not end like {}", puids.join(", "))
             }
+            Warning::ChosenByExtension { puids } => {
+                write!(f, "chosen by extension among {}", puids.join(", "))
+            }
+            Warning::Incomplete { scanned, puids } => {
+                // There may be dozens, of which the first say what kind of thing it may be.
+                const SHOWN: usize = 6;
+                let list = puids.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+                let more = if puids.len() > SHOWN { " and others" } else { "" };
+                write!(
+                    f,
+                    "may be incomplete: of its beginning {scanned} bytes were scanned, and more of it may say that it is {list}{more}"
+                )
+            }
             Warning::ContainerUnreadable { reason } => {
                 write!(f, "the container cannot be looked into: {reason}")
             }
@@ -151,7 +176,7 @@ pub struct Identification {
     pub matches: Vec<Match>,
     /// What to be wary of.
     pub warnings: Vec<Warning>,
-    /// The set of signatures that was used, such as `essential-1` or `v122-20260119`.
+    /// The set of signatures that was used, such as `essential-2` or `v122-20260119`.
     pub signatures: String,
     /// How much was scanned.
     pub scope: Scope,

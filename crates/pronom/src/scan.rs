@@ -155,6 +155,11 @@ impl<'s> Scan<'s> {
         self.open.iter().any(Open::pending)
     }
 
+    /// The signatures that the rest of the file can still complete.
+    pub fn pending(&self) -> impl Iterator<Item = u32> {
+        self.open.iter().filter(|open| open.pending()).map(|open| open.signature)
+    }
+
     /// Takes the next piece of the file.
     pub fn feed(&mut self, piece: &[u8]) {
         let start = self.seen - self.view.len() as u64;

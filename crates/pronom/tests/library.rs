@@ -17,7 +17,7 @@ fn a_new_library_has_the_essential_set_and_uses_it() {
     let library = Library::new(dir.path().join("not there yet"));
     let sets = library.list().expect("listed");
     assert_eq!(sets.len(), 1);
-    assert!(sets[0].in_use && sets[0].origin.name == "essential-1");
+    assert!(sets[0].in_use && sets[0].origin.name == "essential-2");
     assert_eq!(&library.load(None).expect("loaded"), SignatureSet::essential());
 }
 
@@ -38,7 +38,7 @@ fn official_files_are_installed_used_and_put_back() {
         library.list().expect("listed").into_iter().map(|s| (s.origin.name, s.in_use)).collect();
     assert_eq!(
         names,
-        [("essential-1".into(), false), ("v122".into(), false), ("v122-20260119".into(), true)]
+        [("essential-2".into(), false), ("v122".into(), false), ("v122-20260119".into(), true)]
     );
 
     // The result names the set in use; a compiled set answers like the one read from XML.
@@ -48,8 +48,8 @@ fn official_files_are_installed_used_and_put_back() {
     let found = identifier.identify(&mut &b"GIF89a..;"[..], None).expect("readable");
     assert_eq!((found.signatures.as_str(), found.puids().next()), ("v122-20260119", Some("fmt/4")));
 
-    library.choose("essential-1").expect("put back");
-    assert_eq!(library.current().expect("a name"), "essential-1");
+    library.choose("essential-2").expect("put back");
+    assert_eq!(library.current().expect("a name"), "essential-2");
     assert!(matches!(library.choose("v9"), Err(Error::NoSuchSet { .. })));
     assert!(matches!(library.load(Some("../etc")), Err(Error::NoSuchSet { .. })));
 }

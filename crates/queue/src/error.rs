@@ -49,6 +49,12 @@ impl Error {
         matches!(self, Error::Db(error) if error.is_transient())
     }
 
+    /// True where the database cannot be reached, which needs no word of its own: the database
+    /// layer says so once, and once that it is back.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Error::Db(error) if error.is_outage())
+    }
+
     pub(crate) fn unknown(
         what: &'static str,
         name: impl ToString,

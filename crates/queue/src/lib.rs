@@ -4,6 +4,7 @@ mod catalog;
 mod codes;
 mod error;
 mod job;
+mod progress;
 pub mod rules;
 pub mod runtime;
 pub mod subject;
@@ -13,6 +14,7 @@ pub use catalog::{Catalog, Pipeline, PipelineSettings, Stage, StageSettings};
 pub use codes::{BatchState, Content, State, Status};
 pub use error::{Error, Result};
 pub use job::*;
+pub use progress::Progress;
 
 use db::{Migration, migration};
 

@@ -1,14 +1,17 @@
-//! A store that dies: for proving that a writer killed at any point leaves nothing half done.
+//! A store that dies, for proving that a writer killed at any point leaves nothing half done; and
+//! one that misreads, for proving that a reader tells damage from a bad moment.
 
 use crate::body::{Body, Object};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{Availability, Capabilities, ListOptions, Meta, Page, Space, Thaw, Unfinished};
 use crate::store::{PutOptions, SmallFile, Store, list_all};
 use async_trait::async_trait;
-use futures_util::TryStreamExt;
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many changes were made through a [`FaultStore`].
 #[derive(Debug, Clone, Default)]
@@ -30,17 +33,47 @@ pub struct FaultStore {
     inner: Arc<dyn Store>,
     stop_after: u64,
     count: OperationCount,
+    misreads: Mutex<VecDeque<Misread>>,
+}
+
+/// How one `get` goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misread {
+    /// There is no answer.
+    Fails,
+    /// The connection is lost after half of the body.
+    Breaks,
+    /// Half of the body comes, as if it were all.
+    Ends,
+    /// The first byte is another one.
+    Flips,
 }
 
 impl FaultStore {
     /// A store that dies when the change after the `n`-th is asked for.
     pub fn stopping_after(inner: Arc<dyn Store>, n: u64) -> FaultStore {
-        FaultStore { inner, stop_after: n, count: OperationCount::default() }
+        let (count, misreads) = (OperationCount::default(), Mutex::default());
+        FaultStore { inner, stop_after: n, count, misreads }
     }
 
     /// A store that never dies, to learn how many changes a piece of work makes.
     pub fn counting(inner: Arc<dyn Store>) -> FaultStore {
         FaultStore::stopping_after(inner, u64::MAX)
+    }
+
+    /// A store whose first gets go wrong, in this order, and that is all right afterwards.
+    pub fn misreading(
+        inner: Arc<dyn Store>,
+        misreads: impl IntoIterator<Item = Misread>,
+    ) -> FaultStore {
+        let store = FaultStore::counting(inner);
+        store.misread_next(misreads);
+        store
+    }
+
+    /// Has the next gets go wrong as well.
+    pub fn misread_next(&self, misreads: impl IntoIterator<Item = Misread>) {
+        self.misreads.lock().unwrap_or_else(PoisonError::into_inner).extend(misreads);
     }
 
     /// How many changes were asked for so far, those that failed included.
@@ -79,6 +112,25 @@ impl FaultStore {
     }
 }
 
+impl Misread {
+    async fn of(self, object: Object, key: &str) -> Result<Object> {
+        let lost = || Error::new(ErrorKind::Transient, key, "the connection was lost");
+        let (meta, range) = (object.meta.clone(), object.range.clone());
+        let mut bytes = object.bytes(usize::MAX).await?.to_vec();
+        let mut chunks = Vec::new();
+        match self {
+            Misread::Fails => return Err(lost()),
+            Misread::Breaks | Misread::Ends => bytes.truncate(bytes.len() / 2),
+            Misread::Flips => bytes.iter_mut().take(1).for_each(|byte| *byte ^= 1),
+        }
+        chunks.push(Ok(Bytes::from(bytes)));
+        if self == Misread::Breaks {
+            chunks.push(Err(lost()));
+        }
+        Ok(Object { meta, range, body: stream::iter(chunks).boxed() })
+    }
+}
+
 #[async_trait]
 impl Store for FaultStore {
     fn url(&self) -> &str {
@@ -110,7 +162,11 @@ impl Store for FaultStore {
 
     async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object> {
         self.alive()?;
-        self.inner.get(key, range).await
+        let next = self.misreads.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        match next {
+            None => self.inner.get(key, range).await,
+            Some(misread) => misread.of(self.inner.get(key, range).await?, key).await,
+        }
     }
 
     async fn head(&self, key: &str) -> Result<Meta> {

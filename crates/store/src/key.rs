@@ -5,18 +5,31 @@ use crate::error::{Error, ErrorKind, Result};
 /// S3 allows 1024 bytes for a key; a key that is longer could not be copied there.
 const KEY_BYTES_MAX: usize = 1024;
 
-/// Whether a key may exist: not empty, no empty, `.` or `..` segment, no control character, at
-/// most 1024 bytes. Such a key can leave no root, and is the same object in every store.
+/// Checks that a key may be written: not empty, no empty, `.` or `..` segment, no control
+/// character, at most 1024 bytes. Such a key can leave no root, and is the same object in every
+/// store.
 pub fn check_key(key: &str) -> Result<()> {
+    check_existing_key(key)?;
     let bad = |why: &str| Err(Error::new(ErrorKind::InvalidKey, key, why));
-    if key.is_empty() {
-        return bad("a key may not be empty");
-    }
     if key.len() > KEY_BYTES_MAX {
         return bad("a key may have at most 1024 bytes");
     }
     if key.chars().any(|c| c.is_control()) {
         return bad("a key may not contain control characters");
+    }
+    Ok(())
+}
+
+/// Checks that a key may be read, listed or deleted: not empty, no empty, `.` or `..` segment, no
+/// NUL. Other programs write names that this crate does not: control characters, and more than
+/// 1024 bytes. Such objects have to be readable all the same.
+pub fn check_existing_key(key: &str) -> Result<()> {
+    let bad = |why: &str| Err(Error::new(ErrorKind::InvalidKey, key, why));
+    if key.is_empty() {
+        return bad("a key may not be empty");
+    }
+    if key.contains('\0') {
+        return bad("a key may not contain NUL");
     }
     for segment in key.split('/') {
         match segment {
@@ -28,9 +41,9 @@ pub fn check_key(key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a prefix may be listed: empty for the whole store, else like a key.
+/// Checks that a prefix may be listed: empty for the whole store, else like an existing key.
 pub fn check_prefix(prefix: &str) -> Result<()> {
-    if prefix.is_empty() { Ok(()) } else { check_key(prefix) }
+    if prefix.is_empty() { Ok(()) } else { check_existing_key(prefix) }
 }
 
 /// `prefix/name`, or `name` where the prefix is empty.
@@ -56,6 +69,17 @@ mod tests {
         assert!(check_key(&"x".repeat(1025)).is_err());
         for good in ["a", "a/b", "...", "a b", "ü/名", "0=ocfl_1.1", "a\\b", "a%2e"] {
             check_key(good).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_others_wrote_can_be_read_unless_it_could_leave_the_root() {
+        for bad in ["", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a\0b"] {
+            assert!(check_existing_key(bad).is_err(), "{bad:?}");
+        }
+        for good in ["a\nb", "a\u{1b}[31m/b", "\u{7f}", &"x".repeat(1025)] {
+            check_existing_key(good).unwrap();
+            assert!(check_key(good).is_err(), "{good:?}");
         }
     }
 

@@ -15,8 +15,8 @@ mod store;
 pub use body::{Body, ByteStream, Object};
 pub use digest::{Digest, Sha256Digest, Sha256Hasher};
 pub use error::{Error, ErrorKind, Result};
-pub use fault::{FaultStore, OperationCount};
-pub use key::{check_key, check_prefix, join};
+pub use fault::{FaultStore, Misread, OperationCount};
+pub use key::{check_existing_key, check_key, check_prefix, join};
 pub use local::{LocalOptions, LocalStore};
 pub use memory::MemoryStore;
 pub use meta::{

@@ -3,7 +3,7 @@
 use crate::body::{Body, Object, clip};
 use crate::digest::{Digest, Sha256Digest};
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{check_key, check_prefix, is_below, join};
+use crate::key::{check_existing_key, check_key, check_prefix, is_below, join};
 use crate::meta::{
     Availability, Capabilities, Entry, Kind, ListOptions, Meta, Page, Space, StorageClass, Thaw,
     Unfinished,
@@ -221,7 +221,7 @@ impl Store for MemoryStore {
     }
 
     async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object> {
-        check_key(key).map_err(|error| error.in_store(self.url()))?;
+        check_existing_key(key).map_err(|error| error.in_store(self.url()))?;
         let kept = self.lock().by_key.get(key).cloned().ok_or_else(|| self.not_found(key))?;
         if !kept.meta.availability.is_readable() {
             return Err(self.error(ErrorKind::Cold, key, ""));
@@ -240,7 +240,7 @@ impl Store for MemoryStore {
     }
 
     async fn head(&self, key: &str) -> Result<Meta> {
-        check_key(key).map_err(|error| error.in_store(self.url()))?;
+        check_existing_key(key).map_err(|error| error.in_store(self.url()))?;
         let objects = self.lock();
         objects.by_key.get(key).map(|kept| kept.meta.clone()).ok_or_else(|| self.not_found(key))
     }
@@ -298,7 +298,7 @@ impl Store for MemoryStore {
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        check_key(key).map_err(|error| error.in_store(self.url()))?;
+        check_existing_key(key).map_err(|error| error.in_store(self.url()))?;
         self.lock().by_key.remove(key);
         Ok(())
     }
@@ -312,7 +312,7 @@ impl Store for MemoryStore {
     }
 
     async fn rename(&self, from: &str, to: &str) -> Result<()> {
-        check_key(from).and(check_key(to)).map_err(|error| error.in_store(self.url()))?;
+        check_existing_key(from).and(check_key(to)).map_err(|error| error.in_store(self.url()))?;
         if !self.capabilities.rename {
             return Err(self.error(ErrorKind::Unsupported, from, "no rename"));
         }
@@ -333,7 +333,7 @@ impl Store for MemoryStore {
     }
 
     async fn link_all(&self, from: &str, to: &str) -> Result<u64> {
-        check_key(from).and(check_key(to)).map_err(|error| error.in_store(self.url()))?;
+        check_existing_key(from).and(check_key(to)).map_err(|error| error.in_store(self.url()))?;
         if !self.capabilities.exchange {
             return Err(self.error(ErrorKind::Unsupported, from, "no second keys"));
         }
@@ -346,7 +346,9 @@ impl Store for MemoryStore {
     }
 
     async fn exchange(&self, one: &str, other: &str) -> Result<()> {
-        check_key(one).and(check_key(other)).map_err(|error| error.in_store(self.url()))?;
+        check_existing_key(one)
+            .and(check_existing_key(other))
+            .map_err(|error| error.in_store(self.url()))?;
         if !self.capabilities.exchange {
             return Err(self.error(ErrorKind::Unsupported, one, "no exchange"));
         }

@@ -149,9 +149,12 @@ pub enum Kind {
     /// directories with nothing in them: empty ones in a local store, and in S3 the empty objects
     /// whose key ends in `/` that some tools leave behind.
     Directory,
-    /// A symbolic link, device, socket or pipe, or a name that is not UTF-8 (shown with
-    /// replacement characters): it is there, but this store will not open it.
+    /// A symbolic link, device, socket or pipe, or in S3 a key that no file could have: it is
+    /// there, but this store will not open it.
     Other,
+    /// A file, directory or anything else whose name is not UTF-8. The key shows the bytes that are
+    /// not as `\xe9`; the store will not open it.
+    NotUtf8,
 }
 
 /// What a store can do beyond the least that all can.

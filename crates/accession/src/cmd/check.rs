@@ -4,7 +4,10 @@ use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use archive::registry::compare::{Finding, What, compare};
+use crate::session::os_user;
+use archive::registry::compare::{Depth, Finding, Looked, What, compare};
+use archive::registry::view;
+use indicatif::ProgressBar;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -12,8 +15,13 @@ use archive::registry::compare::{Finding, What, compare};
   accession check ark:/99999/fk4c9k31
   accession check --content
 
-Without --content inventories are compared, which is quick; with it every byte is read. Ends with 1
-if anything is missing, extra, different or damaged.")]
+Without --content the stores are asked what they have: inventories are read and compared, and every
+content file of every version must be there with its size. Its bytes are not read. With --content
+every byte is read and compared with its digest, and what was found is recorded: when each copy was
+verified, whether it is good, and an event.
+
+Ends with 1 if anything is missing, extra, different or damaged; with 3 if something could not be
+looked at, and nothing else was found.")]
 pub struct Args {
     /// Only this object (default: everything, and what stores have beside it)
     object: Option<String>,
@@ -22,60 +30,133 @@ pub struct Args {
     content: bool,
 }
 
+/// Findings that are shown; all of them are printed as JSON.
+const SHOWN_MAX: usize = 1000;
+
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let (site, _) = site::open_small(global)?;
-    let what = What { object: args.object, content: args.content };
-    let bar = output::count_bar(None, "objects");
+    let depth = if args.content { Depth::Reading } else { Depth::Listing };
+    let is_all = args.object.is_none();
+    let what = What { object: args.object, depth, operator: os_user() };
+    let objects: archive::Result<(i64, i64, i64)> = site.db.read_blocking(view::totals);
+    let total = if is_all { objects?.0 } else { 1 };
+    let bar = output::count_bar(Some(total.unsigned_abs()), "objects");
     if global.json || global.quiet {
         bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
     }
-    let mut found: Vec<Finding> = Vec::new();
+    let mut shown: Vec<Finding> = Vec::new();
+    let mut judged = 0;
     let json = global.json;
     let looked = site::block_on(async {
         compare(&site, &what, &mut |looked, finding| {
-            bar.set_position(looked.objects);
-            if let Some(finding) = finding {
-                if json {
-                    // A reader that went away is noticed at the end.
-                    let _ = output::json(&finding);
-                }
-                found.push(finding);
+            show_progress(&bar, &looked);
+            let Some(finding) = finding else { return };
+            judged += u64::from(finding.is_judgement());
+            if json {
+                // A reader that went away is noticed at the end.
+                let _ = output::json(&finding);
+            } else if shown.len() < SHOWN_MAX {
+                shown.push(finding);
             }
         })
         .await
     })??;
     bar.finish_and_clear();
     if json {
-        output::json(&serde_json::json!({"looked": looked, "findings": found.len()}))?;
+        output::json(&serde_json::json!({
+            "looked": looked,
+            "content": if args.content { "read" } else { "listed" },
+            "findings": judged,
+        }))?;
     } else {
-        if !found.is_empty() {
-            output::table(
-                &["what", "store", "object", "file", "finding"],
-                found.iter().map(|f| {
-                    vec![
-                        f.kind.to_string(),
-                        f.store.clone(),
-                        f.identifier.clone(),
-                        f.path.clone().unwrap_or_default(),
-                        f.message.clone(),
-                    ]
-                }),
-            )?;
+        table(&shown)?;
+        if shown.len() == SHOWN_MAX {
+            output::line(&format!("these are the first {SHOWN_MAX}; --json prints all"))?;
         }
-        output::line(&format!(
-            "{}, {} and {} compared; {}",
-            output::count(looked.objects, "object"),
-            if looked.copies == 1 {
-                "1 copy".to_string()
-            } else {
-                format!("{} copies", looked.copies)
-            },
-            output::count(looked.files, "file"),
-            match found.len() {
-                0 => "registry and stores agree".to_string(),
-                n => output::count(n, "finding"),
-            }
-        ))?;
+        summary(&looked, depth, judged)?;
     }
-    Ok(if found.is_empty() { Exit::Yes } else { Exit::No })
+    if judged > 0 {
+        return Ok(Exit::No);
+    }
+    match looked.unfinished {
+        0 => Ok(Exit::Yes),
+        unfinished => Err(Failure::unable(
+            "check_unfinished",
+            format!(
+                "{} could not be looked at, or not to the end; check again when the stores answer",
+                output::count(unfinished, "place")
+            ),
+        )),
+    }
+}
+
+fn show_progress(bar: &ProgressBar, looked: &Looked) {
+    bar.set_position(looked.objects);
+    let files = output::count(looked.files, "file");
+    bar.set_message(match looked.read {
+        0 => format!("objects, {files} listed"),
+        read => format!("objects, {read} of {files} read, {}", output::size(looked.bytes_read)),
+    });
+}
+
+fn table(findings: &[Finding]) -> Result<(), Failure> {
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let row = |f: &Finding| {
+        vec![
+            f.kind.to_string(),
+            f.store.clone(),
+            f.identifier.clone(),
+            f.path.clone().unwrap_or_default(),
+            f.message.clone(),
+        ]
+    };
+    output::table(&["what", "store", "object", "file", "finding"], findings.iter().map(row))?;
+    Ok(())
+}
+
+/// Says what was looked at and what was not, and only then what that shows.
+fn summary(looked: &Looked, depth: Depth, judged: u64) -> Result<(), Failure> {
+    let copies = match looked.copies {
+        1 => "1 copy".to_string(),
+        copies => format!("{copies} copies"),
+    };
+    output::line(&format!(
+        "{} and {copies}: inventories read, {}",
+        output::count(looked.objects, "object"),
+        content(looked, depth)
+    ))?;
+    if looked.unfinished > 0 {
+        let places = output::count(looked.unfinished, "place");
+        output::line(&format!("{places} could not be looked at, or not to the end"))?;
+    }
+    output::line(&match (judged, depth) {
+        (0, _) if looked.unfinished > 0 => "no findings in what was looked at".to_string(),
+        (0, Depth::Reading) if looked.cold > 0 => {
+            "registry and stores agree, but for the content that was not read".to_string()
+        }
+        (0, Depth::Reading) => "registry and stores agree, byte for byte".to_string(),
+        (0, Depth::Listing) => {
+            "registry and stores agree as far as listings show; --content reads the content"
+                .to_string()
+        }
+        (judged, _) => output::count(judged, "finding"),
+    })?;
+    Ok(())
+}
+
+fn content(looked: &Looked, depth: Depth) -> String {
+    let files = output::count(looked.files, "content file");
+    match depth {
+        Depth::Listing => format!("{files} listed with the size, not read"),
+        Depth::Reading => {
+            let size = output::size(looked.bytes_read);
+            let cold = match looked.cold {
+                0 => String::new(),
+                cold => format!("; {cold} in cold storage listed, not read"),
+            };
+            format!("{} of {files} ({size}) read and compared{cold}", looked.read)
+        }
+    }
 }

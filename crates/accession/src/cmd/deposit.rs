@@ -23,6 +23,7 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   accession deposit box-17.tar.gz --collection maps
   accession deposit letters/ --who 'Ada Lovelace' --what 'Letters, 1842'
+  accession deposit letters/ --what '' --dc subject=
   accession deposit https://example.org/batch.checkm --collection maps --wait
   accession deposit box-17.zip --digest sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --mode update
   accession deposit box-17.tar --check
@@ -33,7 +34,10 @@ deposit is done. `accession work` does the work.
 
 Which object it is: --id, else --local-id, else External-Identifier in bag-info.txt, else the
 package's name. A name alone takes no files from an object that came from another place: say
---mode update --local-id NAME for a new version of it, or --local-id OTHER for another object.")]
+--mode update --local-id NAME for a new version of it, or --local-id OTHER for another object.
+
+What a deposit does not say of who, what, when, where and Dublin Core stays as the version before has
+it; an empty value removes it.")]
 pub struct Args {
     /// What to deposit
     #[arg(required = true, value_name = "PATH|URL")]
@@ -76,7 +80,7 @@ pub struct How {
     /// What it is, where that cannot be seen: file, directory, container or manifest
     #[arg(long, value_parser = parse_kind)]
     kind: Option<Deposited>,
-    /// Who made it
+    /// Who made it; '' removes what an earlier version says, and so for what, when and where
     #[arg(long)]
     who: Option<String>,
     /// What it is called
@@ -88,7 +92,7 @@ pub struct How {
     /// Where it is or was
     #[arg(long = "where")]
     place: Option<String>,
-    /// A Dublin Core element: creator=Ada Lovelace (may be given several times)
+    /// A Dublin Core element: creator=Ada Lovelace (may be given several times); creator= removes it
     #[arg(long, value_name = "ELEMENT=VALUE")]
     dc: Vec<String>,
     /// Who gets the report by mail, beside those the collection names
@@ -151,7 +155,7 @@ impl How {
                     format!("`{pair}` is not ELEMENT=VALUE, as in creator=Ada Lovelace"),
                 )
             })?;
-            metadata.add_dc(element, value)?;
+            metadata.say_dc(element, value)?;
         }
         for address in &self.notify {
             archive::outbox::mail::check_address(address)?;
@@ -192,8 +196,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     }
     let ids: Vec<i64> = receipts.iter().map(|r| r.batch).collect();
     let waited = site::block_on(async {
-        let said =
-            (!global.quiet).then(|| tokio::spawn(say_why_it_waits(site.clone(), ids.clone())));
+        let said = (!global.quiet)
+            .then(|| tokio::spawn(say_why_it_waits(site.clone(), ids.clone(), true)));
         let waited = wait(&site, ids).await;
         if let Some(said) = said {
             said.abort();
@@ -310,7 +314,12 @@ pub async fn wait(site: &Arc<Site>, ids: Vec<i64>) -> archive::Result<Vec<Batch>
                 Ok(over)
             })
             .await;
-        ended.extend(found?);
+        match found {
+            Ok(found) => ended.extend(found),
+            // What was received is safe, and the database's absence has been told.
+            Err(error) if error.is_outage() => continue,
+            Err(error) => return Err(error),
+        }
         if ended.len() == ids.len() {
             return Ok(ended);
         }
@@ -327,35 +336,58 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// How often is looked whether somebody stopped a batch that is waited for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// Why the first of some batches that is not over does not go on.
+#[derive(Default)]
+struct Waiting {
+    /// A person stopped it: the batch, and how it goes on.
+    stopped: Option<(i64, String)>,
+    /// No live worker works on what it needs.
+    alone: Option<String>,
+}
+
 /// Says on standard error who stopped the first of these batches that is not over, and how it goes
-/// on; once for each cause.
-pub async fn say_why_it_waits(site: Arc<Site>, ids: Vec<i64>) {
+/// on; once for each cause. With `others_work` also that no worker is alive that does what is left,
+/// and when one is.
+pub async fn say_why_it_waits(site: Arc<Site>, ids: Vec<i64>, others_work: bool) {
     let mut said = HashSet::new();
+    let mut alone: Option<String> = None;
     loop {
         let wanted = ids.clone();
         // What cannot be read now is read the next time.
-        let found = site.db.read(move |tx| stopped(tx, &wanted)).await.unwrap_or_default();
-        if let Some((batch, why)) = found
-            && said.insert(why.clone())
-        {
-            anstream::eprintln!("batch {batch} waits: {}", output::printable(&why));
+        if let Ok(found) = site.db.read(move |tx| look(tx, &wanted)).await {
+            if let Some((batch, why)) = found.stopped
+                && said.insert(why.clone())
+            {
+                anstream::eprintln!("batch {batch} waits: {}", output::printable(&why));
+            }
+            if others_work && alone != found.alone {
+                match &found.alone {
+                    Some(why) => anstream::eprintln!("{}", output::printable(why)),
+                    None => anstream::eprintln!("a worker is running now"),
+                }
+                alone = found.alone;
+            }
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
-fn stopped(tx: &mut db::Tx<'_>, ids: &[i64]) -> archive::Result<Option<(i64, String)>> {
-    if !waits::anything_stopped(tx)? {
-        return Ok(None);
-    }
-    let catalog = Catalog::load(tx)?;
+fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> archive::Result<Waiting> {
     for id in ids {
         let batch = batch::load(tx, *id)?;
-        if !is_over(&batch) {
-            return Ok(waits::stopped(tx, &catalog, &batch)?.map(|why| (*id, why)));
+        if is_over(&batch) {
+            continue;
         }
+        let stopped = match waits::anything_stopped(tx)? {
+            true => {
+                let catalog = Catalog::load(tx)?;
+                waits::stopped(tx, &catalog, &batch)?.map(|why| (*id, why))
+            }
+            false => None,
+        };
+        return Ok(Waiting { stopped, alone: waits::without_workers(tx, &batch)? });
     }
-    Ok(None)
+    Ok(Waiting::default())
 }
 
 pub fn is_over(batch: &Batch) -> bool {

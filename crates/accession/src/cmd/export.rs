@@ -4,7 +4,7 @@ use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use archive::premis::Format;
-use archive::registry::premis::export;
+use archive::registry::premis::{export, locate};
 use clap::Subcommand;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -59,6 +59,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         })?),
         None => Box::new(std::io::stdout().lock()),
     };
-    export(&site.db, &args.object, format, BufWriter::new(out))?.flush()?;
+    let stored = site::block_on(locate(&site, &args.object))??;
+    export(&site.db, &args.object, format, &stored, BufWriter::new(out))?.flush()?;
     Ok(Exit::Yes)
 }

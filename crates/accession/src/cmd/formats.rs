@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  accession formats list\n  \
 accession formats install DROID_SignatureFile_V122.xml container-signature-20260119.xml\n  \
-accession formats install --latest\n  accession formats use essential-1\n  \
+accession formats install --latest\n  accession formats use essential-2\n  \
 accession formats show fmt/412\n  accession formats show docx")]
 pub struct Args {
     #[command(subcommand)]
@@ -32,7 +32,7 @@ enum Command {
     List,
     /// Use another installed set
     #[command(after_help = "Example:
-  accession formats use essential-1")]
+  accession formats use essential-2")]
     Use {
         /// Its name, as `accession formats list` shows it
         name: String,

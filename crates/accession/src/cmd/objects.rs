@@ -4,9 +4,9 @@ use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::session::parse_time;
-use archive::codes::ObjectState;
-use archive::registry::view::{self, EventView, FileView, Filter, ObjectView};
+use crate::session::{Edge, parse_moment};
+use archive::codes::{CopyState, ObjectState};
+use archive::registry::view::{self, EventView, FileView, Filter, NamedObject, ObjectView};
 use archive::site::Site;
 use clap::Subcommand;
 use queue::view::show_time;
@@ -16,7 +16,8 @@ use std::sync::Arc;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   accession objects list --collection maps
-  accession objects list --format fmt/43 --from 2026-01-01T00:00:00Z --csv
+  accession objects list letters
+  accession objects list --format fmt/43 --from 2026-11-18 --csv
   accession objects show ark:/99999/fk4c9k31
   accession objects files box-17 --version 1
   accession objects events box-17
@@ -29,10 +30,16 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List objects
-    #[command(
-        after_help = "Examples:\n  accession objects list --collection maps\n  accession objects list --format fmt/353 --csv"
-    )]
+    /// List objects: all, or those with a part of a name
+    #[command(after_help = "Examples:
+  accession objects list
+  accession objects list 'box 17'
+  accession objects list --collection maps --from 2026-11-18
+  accession objects list --from 2025 --until 2026-06
+  accession objects list --format fmt/353 --csv
+
+Times are UTC. A year, a month or a day begins with --from and ends with --until: `--from 2026-11
+--until 2026-11` is all of November. Of ASCII letters, upper and lower case are the same.")]
     List(List),
     /// Show an object: what it is, its versions and copies
     #[command(after_help = "Example:\n  accession objects show box-17")]
@@ -52,28 +59,32 @@ enum Command {
 
 #[derive(clap::Args)]
 struct List {
-    #[arg(long)]
+    /// Part of the title, of the identifier or of a local identifier
+    #[arg(value_name = "PART")]
+    part: Option<String>,
+    /// Only objects of this collection
+    #[arg(long, value_name = "NAME")]
     collection: Option<String>,
     /// Only the object with this identifier
-    #[arg(long)]
+    #[arg(long, value_name = "ARK")]
     id: Option<String>,
-    /// Only objects with this local identifier
-    #[arg(long)]
+    /// Only objects with exactly this local identifier
+    #[arg(long, value_name = "ID")]
     local_id: Option<String>,
     /// Only objects with a file of this format in their current version
     #[arg(long, value_name = "PUID")]
     format: Option<String>,
-    /// active, reserved or deleted (default: active)
+    /// active, reserved or deleted
     #[arg(long, default_value = "active")]
     state: String,
-    /// Changed at or after
-    #[arg(long, value_name = "TIME")]
+    /// Changed then or later: 2026, 2026-11, 2026-11-18 or 2026-11-18T10:00:00Z
+    #[arg(long, value_name = "DATE|TIME")]
     from: Option<String>,
-    /// Changed before
-    #[arg(long, value_name = "TIME")]
-    to: Option<String>,
+    /// Changed before the end of then: 2026, 2026-11, 2026-11-18; or before 2026-11-18T10:00:00Z
+    #[arg(long, alias = "to", value_name = "DATE|TIME")]
+    until: Option<String>,
     /// At most this many
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
     limit: i64,
     /// The number of the last object before: how to page on
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
@@ -153,32 +164,34 @@ fn list(site: &Arc<Site>, args: List, global: &Global) -> Result<Exit, Failure> 
             format!("there is no state `{}`; there are active, reserved and deleted", args.state),
         )
     })?;
-    let time = |text: &Option<String>| {
-        text.as_deref().map(|t| parse_time(t, db::system_now())).transpose()
+    let time = |text: &Option<String>, edge| {
+        text.as_deref().map(|text| parse_moment(text, edge)).transpose()
     };
     let filter = Filter {
         identifier: args.id.as_deref().map(archive::identifier::normalise).transpose()?,
         local_id: args.local_id.clone(),
+        contains: args.part.clone(),
         collection: args.collection.clone(),
         state: Some(state),
         format: args.format.clone(),
-        from: time(&args.from)?,
-        to: time(&args.to)?,
+        from: time(&args.from, Edge::From)?,
+        to: time(&args.until, Edge::Until)?,
         after: args.after,
         limit: args.limit,
     };
-    let found: archive::Result<Vec<ObjectView>> =
-        site.db.read_blocking(move |tx| view::list(tx, &filter));
-    let found = found?;
-    let next = (found.len() as i64 == args.limit).then(|| found.last().map_or(0, |o| o.id));
+    let found: archive::Result<_> = site.db.read_blocking(move |tx| view::page(tx, &filter));
+    let (found, more) = found?;
+    let next = found.last().filter(|_| more).map(|last| last.object.id);
     if global.json {
         output::json(&serde_json::json!({"objects": found, "next": next}))?;
         return Ok(Exit::Yes);
     }
-    let headers = ["identifier", "collection", "version", "files", "bytes", "updated", "title"];
-    let rows = found.iter().map(|o| {
+    let headers =
+        ["identifier", "local id", "collection", "version", "files", "bytes", "updated", "title"];
+    let rows = found.iter().map(|NamedObject { object: o, local_ids }| {
         vec![
             o.identifier.clone(),
+            if args.csv { local_ids.join(" | ") } else { shown_ids(local_ids) },
             o.collection.clone(),
             o.version.to_string(),
             o.files.to_string(),
@@ -189,17 +202,28 @@ fn list(site: &Arc<Site>, args: List, global: &Global) -> Result<Exit, Failure> 
     });
     if args.csv {
         csv(std::iter::once(headers.map(str::to_string).to_vec()).chain(rows))?;
+    } else if found.is_empty() {
+        anstream::eprintln!("no object fits");
     } else {
         output::table(&headers, rows)?;
     }
     if let Some(next) = next {
-        anstream::eprintln!("there may be more: --after {next}");
+        anstream::eprintln!("{} shown; for more add --after {next}", found.len());
     }
     Ok(Exit::Yes)
 }
 
 /// Empty directories that are shown; the record of the version has all.
 const EMPTY_SHOWN: i64 = 100;
+
+/// The first name that a depositor gave, and how many others there are.
+fn shown_ids(local_ids: &[String]) -> String {
+    match local_ids {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, others @ ..] => format!("{first} (+{})", others.len()),
+    }
+}
 
 fn show(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> {
     let object = find(site, name)?;
@@ -251,10 +275,21 @@ fn show(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> 
     version_table(&versions)?;
     output::line("")?;
     output::table(
-        &["store", "version", "files", "bytes", "stored", "verified", "fixity due", "place"],
+        &[
+            "store",
+            "state",
+            "version",
+            "files",
+            "bytes",
+            "stored",
+            "verified",
+            "fixity due",
+            "place",
+        ],
         copies.iter().map(|c| {
             vec![
                 c.store.clone(),
+                shown_state(c),
                 c.version.to_string(),
                 c.files.to_string(),
                 output::size(c.bytes.unsigned_abs()),
@@ -269,6 +304,14 @@ fn show(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> 
         }),
     )?;
     Ok(Exit::Yes)
+}
+
+/// A rebuilt registry has read no content: it does not know that a copy is good.
+fn shown_state(copy: &view::CopyView) -> String {
+    match (copy.state, copy.verified_at) {
+        (CopyState::Good, 0) => "not read".to_string(),
+        (state, _) => state.to_string(),
+    }
 }
 
 fn version_table(versions: &[view::VersionView]) -> Result<(), Failure> {
@@ -369,9 +412,17 @@ fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failur
     Ok(Exit::Yes)
 }
 
+/// The people who had a part in an event, else the program.
+fn by(event: &EventView) -> String {
+    match event.people.as_slice() {
+        [] => event.agent.clone(),
+        people => people.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", "),
+    }
+}
+
 fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Failure> {
     let object = find(site, &args.object)?;
-    let headers = ["when", "event", "outcome", "version", "file", "detail", "note"];
+    let headers = ["when", "event", "outcome", "by", "version", "file", "detail", "note"];
     let mut list = global.json.then(|| output::JsonList::begin("events")).transpose()?;
     let mut after = (i64::MIN, String::new());
     let mut first = true;
@@ -390,6 +441,7 @@ fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Fail
                     show_time(e.at),
                     e.kind.clone(),
                     e.outcome.clone(),
+                    by(e),
                     e.version.map(|v| v.to_string()).unwrap_or_default(),
                     text(&e.path),
                     text(&e.detail),

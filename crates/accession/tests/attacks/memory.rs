@@ -48,10 +48,12 @@ fn objects_of_many_files_take_little_memory() {
         std::fs::write(directory.join(format!("{number}.txt")), number.to_string()).unwrap();
     }
     let package = package.to_str().unwrap();
-    let commands: [&[&str]; 4] = [
+    let premis = world.path("premis.xml").display().to_string();
+    let commands: [&[&str]; 5] = [
         &["ingest", package, "-q"],
         &["check"],
         &["check", "--content"],
+        &["export", "premis", "box", "--output", &premis],
         &["registry", "rebuild", "--from", "s1"],
     ];
     for args in commands {

@@ -4,10 +4,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod changed;
+mod checked;
 mod commands;
 mod crash;
 mod dates;
+mod described;
 mod ezid;
+mod found;
 mod identity;
 mod invalid;
 mod json;
@@ -15,10 +18,14 @@ mod matrix;
 mod moving;
 mod names;
 mod outage;
+mod premis;
+mod progress;
 mod recovery;
+mod status;
 mod superseding;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;
+mod verified;
 mod waiting;
 mod watched;

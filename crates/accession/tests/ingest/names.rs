@@ -45,6 +45,21 @@ fn a_percent_sign_in_a_name_is_not_taken_for_an_escape() {
 }
 
 #[test]
+fn a_container_that_is_not_unpacked_is_kept_with_a_warning() {
+    let world = World::local(1);
+    for name in ["letters.tar.xz", "Letters.7Z"] {
+        let path = world.path(name);
+        std::fs::write(&path, b"\xfd7zXZ\0 and so on").unwrap();
+        let report = world.ingest(&path, &[]);
+        assert_eq!(report["state"], "completed");
+        let warning = report["objects"][0]["warnings"][0].as_str().unwrap();
+        assert!(warning.contains("kept as a single file"), "{warning}");
+        let object = report["objects"][0]["identifier"].as_str().unwrap();
+        assert_eq!(world.files(object, None), [format!("data/{name}")]);
+    }
+}
+
+#[test]
 fn a_file_that_is_called_a_container_and_is_none_is_kept_with_a_warning() {
     let world = World::local(1);
     let zeros = world.path("letters.zip");

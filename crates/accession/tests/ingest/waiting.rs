@@ -10,15 +10,7 @@ use std::time::Duration;
 /// Starts an ingest, gives what it says first of waiting, lets it go on, and waits for its end.
 fn ingest_that_waits(world: &World, go_on: &[&str]) -> String {
     let path = directory(&world.path("one"), &[("a.txt", "one")]);
-    let mut command = world.command(&["ingest", path.to_str().unwrap()]);
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = Worker(command.spawn().unwrap());
-    let (send, said) = mpsc::channel();
-    let stderr = child.0.stderr.take().unwrap();
-    std::thread::spawn(move || {
-        let lines = BufReader::new(stderr).lines().map_while(Result::ok);
-        lines.for_each(|line| drop(send.send(line)));
-    });
+    let (mut child, said) = said_by(world, &["ingest", path.to_str().unwrap()]);
     let line = said.recv_timeout(Duration::from_secs(60)).expect("nothing was said");
     world.done(go_on);
     assert!(child.0.wait().unwrap().success(), "{:?}", said.try_iter().collect::<Vec<_>>());
@@ -68,6 +60,82 @@ fn a_held_batch_says_by_whom_and_why() {
     assert!(world.run(&["batches", "release", &batch]).status.success());
     let shown = world.run(&["batches", "show", &batch]).stdout;
     assert!(!shown.contains("held") && !shown.contains("Waits:"), "{shown}");
+}
+
+/// Starts a command and hands over the lines of its standard error as they come.
+fn said_by(world: &World, args: &[&str]) -> (Worker, mpsc::Receiver<String>) {
+    let mut command = world.command(args);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = Worker(command.spawn().unwrap());
+    let (send, said) = mpsc::channel();
+    let stderr = child.0.stderr.take().unwrap();
+    std::thread::spawn(move || {
+        let lines = BufReader::new(stderr).lines().map_while(Result::ok);
+        lines.for_each(|line| drop(send.send(line)));
+    });
+    (child, said)
+}
+
+#[test]
+fn a_deposit_that_waits_says_that_no_worker_is_running_and_when_one_is() {
+    World::both(|world| {
+        // So that it is not over before anything can be said.
+        world.done(&["jobs", "pause", "ingest", "--reason", "not yet"]);
+        let path = directory(&world.path("one"), &[("a.txt", "one")]);
+        let (mut child, said) = said_by(world, &["deposit", path.to_str().unwrap(), "--wait"]);
+        let next = || {
+            let mut lines = std::iter::repeat_with(|| {
+                said.recv_timeout(Duration::from_secs(60)).expect("nothing was said")
+            });
+            lines.find(|line| !line.contains("is paused by")).unwrap()
+        };
+        assert_eq!(next(), "no worker is running; start one with `accession work`");
+        let mut some = world.command(&["work", "--lease", "5", "--stages", "batch,estimating"]);
+        let some = Worker(some.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
+        let line = next();
+        assert!(line.starts_with("no running worker works on ingest/provisioning, "), "{line}");
+        let _worker = world.worker();
+        assert_eq!(next(), "a worker is running now");
+        world.done(&["jobs", "unpause", "ingest"]);
+        assert!(child.0.wait().unwrap().success());
+        drop(some);
+    });
+}
+
+#[test]
+fn a_worker_says_what_it_works_on_and_what_became_of_each_object() {
+    let world = World::local(1);
+    let folder = world.path("drop");
+    std::fs::create_dir(&folder).unwrap();
+    let watch = format!("[[watch]]\npath = \"{}\"\ncollection = \"default\"\n", folder.display());
+    world.configure(&watch);
+    world.deposit(&directory(&world.path("one"), &[("a.txt", "one")]), &[]);
+    let broken = directory(&world.path("broken"), &[("bagit.txt", "no bag"), ("data/a", "a")]);
+    world.deposit(&broken, &[]);
+    let ended = world.run(&["work", "--until-empty", "--stages", "batch,ingest,report,callback"]);
+    assert!(
+        ended.stdout.contains("works on batch, ingest, report, callback of sqlite://"),
+        "{}",
+        ended.stdout
+    );
+    assert!(!ended.stdout.contains("watches"), "{}", ended.stdout);
+    let lines = |part: &str| ended.stdout.lines().filter(|line| line.contains(part)).count();
+    assert_eq!(lines("preserved  one as ark:/"), 1, "{}", ended.stdout);
+    assert_eq!(lines("version 1: 1 file, 3 B"), 1, "{}", ended.stdout);
+    assert_eq!(lines("FAILED     broken in validating: "), 1, "{}", ended.stdout);
+    assert_eq!(lines("taken in   "), 2, "{}", ended.stdout);
+    // Nothing that only goes on to its next stage.
+    assert_eq!(lines("estimating"), 0, "{}", ended.stdout);
+    for quiet in ["-q", "--json"] {
+        let said = world.run(&["work", "--until-empty", "--stages", "ingest", quiet]).stdout;
+        assert!(!said.contains("works on"), "{said}");
+    }
+    let mut worker = world.worker();
+    let log = || std::fs::read_to_string(world.path("worker.log")).unwrap();
+    let line = format!("watches {} every", folder.display());
+    world.until_some("the folder that is watched", || log().contains(&line).then_some(()));
+    assert!(log().contains("goes on until it is stopped; Ctrl-C"), "{}", log());
+    worker.kill();
 }
 
 #[test]

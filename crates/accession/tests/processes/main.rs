@@ -10,6 +10,7 @@ mod chaos;
 mod cli;
 mod exec;
 mod log;
+mod outage;
 mod server;
 
 use chaos::Chaos;

@@ -94,8 +94,20 @@ fn registry(world: &World) {
         "versions without one fixity check for each copy",
         "select count(*) from versions v where
            (select count(*) from events e where e.object = v.object and e.version = v.number
-              and e.kind = 'fixity check')
+              and e.kind = 'fixity check' and e.job is not null)
            <> (select count(*) from copies c where c.object = v.object)",
+    );
+    none(
+        world,
+        "fixity checks that compared nothing",
+        "select count(*) from events e where e.kind = 'fixity check' and e.outcome = 'success'
+         and (e.detail is null or e.detail like '0 %' or e.detail not like '%compared%')",
+    );
+    none(
+        world,
+        "copies verified after their first version without a check that read them",
+        "select count(*) from copies c join versions v on v.object = c.object and v.number = 1
+         where c.checked_at is null and c.verified_at > v.created_at",
     );
     let ended = world.run(&["check", "--content"]);
     assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);

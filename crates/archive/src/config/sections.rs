@@ -16,6 +16,7 @@ pub struct Config {
     pub mail: Option<MailSection>,
     pub upload: UploadSection,
     pub limits: LimitsSection,
+    pub formats: FormatsSection,
     pub identifiers: IdentifiersSection,
     pub stages: BTreeMap<String, StageSection>,
     pub watch: Vec<WatchSection>,
@@ -189,6 +190,20 @@ impl Default for LimitsSection {
             invalid_package_retention_days: 14,
             verify_referenced_days: 30,
         }
+    }
+}
+
+/// How the formats of files are identified.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FormatsSection {
+    #[serde(deserialize_with = "bytes::amount")]
+    pub scan_bytes_max: u64,
+}
+
+impl Default for FormatsSection {
+    fn default() -> FormatsSection {
+        FormatsSection { scan_bytes_max: pronom::Identifier::FURTHER_BYTES }
     }
 }
 

@@ -65,6 +65,12 @@ pub const SETTINGS: &[Setting] = &[
     text("mail.from", "the address mail is from"),
     text("mail.operators", "addresses that are told of jobs that need a person"),
     number("mail.timeout_seconds", 1, 600, "how long the mail server may take to answer"),
+    number(
+        "formats.scan_bytes_max",
+        0,
+        BYTES_MAX,
+        "how far a file is scanned for its format when its ends leave open whether it is of a more precise one",
+    ),
     number("upload.bytes_max", 1, BYTES_MAX, "the largest package that is uploaded"),
     number("limits.files_max", 1, 10_000_000, "files in one object"),
     number("limits.bytes_max", 1, BYTES_MAX, "bytes in one object"),

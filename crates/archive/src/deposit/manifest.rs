@@ -51,10 +51,12 @@ pub struct Common {
 pub fn item_of(row: &Row<'_>, kind: Kind, common: &Common) -> Option<Item> {
     let source = Source::Url(row.source.as_deref()?.to_string());
     let text = |value: &Option<std::borrow::Cow<'_, str>>| value.as_deref().map(str::to_string);
+    // An empty column says nothing.
+    let column = |value| text(value).filter(|text| !text.trim().is_empty());
     let said = Metadata {
-        who: text(&row.creator),
-        what: text(&row.title),
-        when: text(&row.date),
+        who: column(&row.creator),
+        what: column(&row.title),
+        when: column(&row.date),
         ..Metadata::default()
     };
     let claimed = match (&row.algorithm, &row.digest) {

@@ -39,8 +39,8 @@ fn with_prefixes_kept(text: &str) -> String {
     text.split('\n').map(kept).collect::<Vec<_>>().join("\n")
 }
 
-/// An object with elements as keys and strings, numbers or lists of them as values. Other keys
-/// are left out.
+/// An object with elements as keys and strings, numbers or lists of them as values. `null` and an
+/// empty list say that an element has no value. Other keys are left out.
 pub fn parse_dc_json(bytes: &[u8]) -> Result<Metadata> {
     let document: Value = serde_json::from_str(text_of(bytes)?)
         .map_err(|error| wrong(format!("the Dublin Core file is no JSON: {error}")))?;
@@ -52,6 +52,10 @@ pub fn parse_dc_json(bytes: &[u8]) -> Result<Metadata> {
     let mut metadata = Metadata::default();
     for (name, value) in &fields {
         if dc_element(name).is_none() {
+            continue;
+        }
+        if matches!(value, Value::Null) || value.as_array().is_some_and(Vec::is_empty) {
+            metadata.say_dc(name, "")?;
             continue;
         }
         let values = match value {
@@ -92,6 +96,16 @@ mod tests {
         assert_eq!(b, c);
         assert_eq!(a.dublin_core["creator"], ["B: b", "C c"]);
         assert_eq!(a.who.as_deref(), Some("B: b; C c"));
+    }
+
+    #[test]
+    fn null_and_an_empty_list_remove_and_empty_texts_say_nothing() {
+        let said = parse_dc(br#"{"title":null,"creator":[],"date":"","subject":["",null]}"#);
+        let said = said.unwrap();
+        assert_eq!(said.dublin_core.keys().collect::<Vec<_>>(), ["creator", "title"]);
+        assert_eq!((said.what.as_deref(), said.when), (Some(""), None));
+        assert!(parse_dc(b"title:\ndc:date:\n").unwrap().is_empty());
+        assert!(parse_dc(b"<dc:title/>").unwrap().is_empty());
     }
 
     #[test]

@@ -33,15 +33,17 @@ const CODES: [(&str, &str); 26] = [
     ("nu", ""),
 ];
 
-/// Values that say that there is none; where another source has one, it counts.
-const MISSING: [&str; 5] = ["(:unas)", "(:unav)", "(:tba)", "(:null)", "(:none)"];
+/// Placeholder values that mean "not known here": they say nothing.
+const UNSAID: [&str; 3] = ["(:unas)", "(:unav)", "(:tba)"];
+/// Values that say that there is none: they remove what was there.
+const NONE: [&str; 2] = ["(:null)", "(:none)"];
 
 /// Reads the first ERC of a file: labelled lines, the short form `erc: who | what | when | where`,
 /// or labelled lines without the `erc:` header.
 pub fn parse_erc(bytes: &[u8]) -> Result<Metadata> {
     let elements = anvl::parse(text_of(bytes)?)?;
     let start = elements.iter().position(|element| element.label == "erc").unwrap_or(0);
-    let mut fields: [Vec<String>; 4] = Default::default();
+    let mut fields: [Option<Vec<String>>; 4] = Default::default();
     let Some(record) = elements.get(start).map(|element| element.record) else {
         return Ok(Metadata::default());
     };
@@ -59,22 +61,27 @@ pub fn parse_erc(bytes: &[u8]) -> Result<Metadata> {
             }
         }
     }
-    let [who, what, when, where_] =
-        fields.map(|values| Some(values.join("; ")).filter(|all| !all.is_empty()));
+    let [who, what, when, where_] = fields.map(|values| values.map(|values| values.join("; ")));
     Metadata { who, what, when, where_, ..Metadata::default() }.checked()
 }
 
-fn short_form(value: &str, fields: &mut [Vec<String>; 4]) -> Result<()> {
+fn short_form(value: &str, fields: &mut [Option<Vec<String>>; 4]) -> Result<()> {
     for (field, value) in fields.iter_mut().zip(value.split('|')) {
         said(field, value)?;
     }
     Ok(())
 }
 
-fn said(field: &mut Vec<String>, value: &str) -> Result<()> {
+fn said(field: &mut Option<Vec<String>>, value: &str) -> Result<()> {
     let decoded = decode(value.trim());
-    if let Some(value) = tidy(&decoded)?.filter(|value| !MISSING.contains(&value.as_str())) {
-        field.push(value);
+    match tidy(&decoded)? {
+        Some(value) if NONE.contains(&value.as_str()) => {
+            field.get_or_insert_default();
+        }
+        Some(value) if !UNSAID.contains(&value.as_str()) => {
+            field.get_or_insert_default().push(value);
+        }
+        _ => {}
     }
     Ok(())
 }
@@ -129,7 +136,8 @@ pub fn write_erc(metadata: &Metadata) -> String {
     ];
     let mut record = String::from("erc:\n");
     for (label, value) in fields {
-        let value = value.as_deref().map_or("(:unas)".to_owned(), encode);
+        let value = value.as_deref().filter(|value| !value.is_empty());
+        let value = value.map_or("(:unas)".to_owned(), encode);
         record.push_str(&format!("{label}: {value}\n"));
     }
     record
@@ -192,6 +200,14 @@ mod tests {
             expected(["a b|c%d%zze%", "", "(:unkn) long ago", "x\ny"])
         );
         assert_eq!(parsed("erc: a%vbb | c"), expected(["a|b", "c", "", ""]));
+    }
+
+    #[test]
+    fn a_value_that_means_none_removes_and_a_placeholder_says_nothing() {
+        let [who, what, when, where_] =
+            parsed("erc:\nwho: (:none)\nwhat: (:tba)\nwhen:\nwhere: (:null)\nwhere: x");
+        assert_eq!((who.as_deref(), what, when), (Some(""), None, None));
+        assert_eq!(where_.as_deref(), Some("x"));
     }
 
     #[test]

@@ -2,7 +2,11 @@
 //!
 //! A deposit may say it in several places. Of these the first that has a field decides it, field
 //! by field ([`Metadata::or`]): the options of the deposit, the row of the manifest, a Dublin Core
-//! file in the package, an ERC file in the package, the tags of `bag-info.txt`.
+//! file in the package, an ERC file in the package, the tags of `bag-info.txt`, the version before.
+//!
+//! What a source does not mention stays as it is. A source removes a field by saying that there is
+//! none: an empty text in `who`, `what`, `when`, `where`, an empty list of values of an element.
+//! [`Metadata::settled`] turns what was said into what an object has, without such marks.
 
 mod anvl;
 mod bag_info;
@@ -45,7 +49,8 @@ pub const VALUE_BYTES_MAX: usize = 64 << 10;
 /// An element is not repeated more often than this.
 pub const VALUES_MAX: usize = 1000;
 
-/// Who made it, what it is, when, and where it is to be found; and what Dublin Core adds.
+/// Who made it, what it is, when, and where it is to be found; and what Dublin Core adds. An empty
+/// text or list says that there is none, where it is what a source says.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metadata {
@@ -67,7 +72,12 @@ impl Metadata {
         *self == Metadata::default()
     }
 
-    /// This, and where it says nothing, what `lower` says.
+    /// What the registry has of an object, as JSON.
+    pub fn of_registry(json: &str) -> Metadata {
+        serde_json::from_str(json).unwrap_or_default()
+    }
+
+    /// This, and where it says nothing, what `lower` says. A removal is something said.
     #[must_use]
     pub fn or(mut self, lower: Metadata) -> Metadata {
         self.who = self.who.or(lower.who);
@@ -75,13 +85,31 @@ impl Metadata {
         self.when = self.when.or(lower.when);
         self.where_ = self.where_.or(lower.where_);
         for (element, values) in lower.dublin_core {
-            let own = self.dublin_core.entry(element).or_default();
-            if own.is_empty() {
-                *own = values;
-            }
+            self.dublin_core.entry(element).or_insert(values);
         }
+        self
+    }
+
+    /// What an object has: without the fields that were said to be none.
+    #[must_use]
+    pub fn settled(mut self) -> Metadata {
+        let said = |value: Option<String>| value.filter(|value| !value.is_empty());
+        self.who = said(self.who);
+        self.what = said(self.what);
+        self.when = said(self.when);
+        self.where_ = said(self.where_);
         self.dublin_core.retain(|_, values| !values.is_empty());
         self
+    }
+
+    /// Adds a value as [`Metadata::add_dc`] does. An empty value says that the element has none,
+    /// unless others are said.
+    pub fn say_dc(&mut self, name: &str, value: &str) -> Result<()> {
+        self.add_dc(name, value)?;
+        if let Some(element) = dc_element(name) {
+            self.dublin_core.entry(element.to_owned()).or_default();
+        }
+        Ok(())
     }
 
     /// Adds a value of an element of Dublin Core, named as people name them: `title`, `dc:title`,
@@ -107,6 +135,7 @@ impl Metadata {
     }
 
     /// Checks and tidies what came from outside as a whole, as the fields of a JSON document do.
+    /// What is empty stays as a removal.
     pub fn checked(self) -> Result<Metadata> {
         let mut checked = Metadata {
             who: tidy_option(self.who)?,
@@ -116,6 +145,7 @@ impl Metadata {
             dublin_core: BTreeMap::new(),
         };
         for (element, values) in self.dublin_core {
+            checked.say_dc(&element, "")?;
             for value in values {
                 checked.add_dc(&element, &value)?;
             }
@@ -127,9 +157,11 @@ impl Metadata {
     /// unsaid: the equivalents that the ERC specification gives.
     #[must_use]
     pub fn with_kernel_of_dc(mut self) -> Metadata {
-        let first = |element: &str| self.dublin_core.get(element)?.first().cloned();
-        let creators = self.dublin_core.get("creator").filter(|values| !values.is_empty());
-        let who = creators.map(|values| values.join("; "));
+        // An element without values says that there is none.
+        let first = |element: &str| {
+            self.dublin_core.get(element).map(|values| values.first().cloned().unwrap_or_default())
+        };
+        let who = self.dublin_core.get("creator").map(|values| values.join("; "));
         let lower = Metadata {
             who,
             what: first("title"),
@@ -196,7 +228,7 @@ fn tidy(value: &str) -> Result<Option<String>> {
 }
 
 fn tidy_option(value: Option<String>) -> Result<Option<String>> {
-    value.map_or(Ok(None), |value| tidy(&value))
+    value.map(|value| Ok(tidy(&value)?.unwrap_or_default())).transpose()
 }
 
 /// The text of a metadata file: UTF-8, within bounds, without a byte order mark.

@@ -25,6 +25,27 @@ fn the_first_that_says_a_field_decides_it() {
     assert_eq!(said("A", &["mine"]).or(said("B", &["theirs"])).dublin_core["title"], ["mine"]);
 }
 
+/// What an object has, and what a deposit says of it afterwards.
+#[test]
+fn what_is_not_said_stays_and_what_is_said_to_be_none_goes() {
+    let had = Metadata {
+        what: Some("T".into()),
+        when: Some("1900".into()),
+        ..said("A", &["one", "two"])
+    };
+    assert_eq!(Metadata::default().or(had.clone()).settled(), had);
+    let mut now = Metadata { what: Some(" ".into()), ..said("B", &[]) };
+    now.say_dc("dc:title", "").unwrap();
+    now.say_dc("subject", "").unwrap();
+    now.say_dc("subject", "maps").unwrap();
+    // Removals survive being written down, as an option of a deposit is.
+    let now: Metadata = serde_json::from_value(serde_json::json!(now.checked().unwrap())).unwrap();
+    let settled = now.or(had).settled();
+    assert_eq!(settled.who.as_deref(), Some("B"));
+    assert_eq!((settled.what, settled.when.as_deref()), (None, Some("1900")));
+    assert_eq!(settled.dublin_core.keys().collect::<Vec<_>>(), ["subject"]);
+}
+
 #[test]
 fn names_of_elements_are_checked() {
     assert_eq!(dc_element("DC.Title"), Some("title"));

@@ -28,7 +28,14 @@ pub async fn run(site: Arc<Site>) {
     let mut news = site.db.subscribe(batch::TOPIC);
     loop {
         if let Err(error) = once(&site).await {
-            tracing::warn!(%error, "reports could not be put into the outbox; it is tried again");
+            match error.is_outage() {
+                true => {
+                    tracing::debug!(%error, "reports could not be put into the outbox; it is tried again")
+                }
+                false => {
+                    tracing::warn!(%error, "reports could not be put into the outbox; it is tried again")
+                }
+            }
         }
         let _ = tokio::time::timeout(EVERY, news.changed()).await;
     }

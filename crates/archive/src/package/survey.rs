@@ -3,7 +3,7 @@
 
 use super::bounds::Bounds;
 use super::path;
-use super::unpack::is_called_archive;
+use super::unpack::{is_called_archive, is_called_foreign_archive};
 use super::{Form, Package, reading_failed};
 use crate::error::Result;
 use crate::problem::Problems;
@@ -115,6 +115,8 @@ fn check_name(package: &Package, problems: &mut Problems) -> Result<()> {
     let name = &package.name;
     if package.form == Form::File && is_called_archive(name) && package.sniff()?.is_none() {
         problems.warning("not_a_container", name, format!("{name} is called a container and is none, so it is kept as a single file; if it should be one, see whether it came whole, and deposit it again"));
+    } else if package.form == Form::File && is_called_foreign_archive(name) {
+        problems.warning("container_kept_whole", name, format!("{name} is a container of a kind that is not unpacked, so it is kept as a single file, and what is in it is neither checked nor identified; to have its files kept, deposit it as .tar, .tar.gz, .tar.bz2, .tar.zst or .zip"));
     }
     Ok(())
 }

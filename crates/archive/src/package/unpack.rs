@@ -42,6 +42,26 @@ pub fn is_called_archive(name: &str) -> bool {
     ENDS.iter().any(|end| lower.ends_with(end))
 }
 
+/// Whether a name ends as those of archives do that are not unpacked.
+pub fn is_called_foreign_archive(name: &str) -> bool {
+    const ENDS: [&str; 12] = [
+        ".tar.xz",
+        ".txz",
+        ".tar.lz",
+        ".tlz",
+        ".tar.lzma",
+        ".tar.z",
+        ".tar.lz4",
+        ".tar.br",
+        ".7z",
+        ".rar",
+        ".cpio",
+        ".zipx",
+    ];
+    let lower = name.to_ascii_lowercase();
+    ENDS.iter().any(|end| lower.ends_with(end))
+}
+
 /// Where the plain tar of a package is put: its name says what it was made from. Those that were
 /// made from what the package was before are removed.
 pub fn place_in(directory: &Path, package: &Package) -> Result<PathBuf> {

@@ -3,7 +3,11 @@
 //! objects and agents.
 
 use super::id::{file_id, uri, version_id};
-use super::{Agent, AgentType, Event, FileRecord, Form, Object, Version, algorithm, time};
+use super::writer_xml::OBJECT_KEY;
+use super::{
+    Agent, AgentType, Event, FileRecord, Form, LinkedAgent, Location, Object, Version, algorithm,
+    time,
+};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
@@ -21,6 +25,7 @@ fn context() -> Value {
         "xsd": "http://www.w3.org/2001/XMLSchema#",
         "evType": vocabulary("eventType"),
         "evOutcome": vocabulary("eventOutcome"),
+        "evAgentRole": vocabulary("eventRelatedAgentRole"),
         "crypHashFunc": vocabulary("cryptographicHashFunctions"),
         "relSubType": vocabulary("relationshipSubType"),
         "premis:size": {"@type": "xsd:long"},
@@ -30,6 +35,7 @@ fn context() -> Value {
         "skos:exactMatch": {"@type": "@id"},
         "prov:used": {"@type": "@id"},
         "prov:wasAssociatedWith": {"@type": "@id"},
+        "prov:agent": {"@type": "@id"},
         "relSubType:isp": {"@type": "@id"},
         "relSubType:isr": {"@type": "@id"},
     })
@@ -80,7 +86,15 @@ impl Form for JsonLd {
             "dct:format": format(file),
             "relSubType:isp": within,
         });
-        let place = |(store, key): &(String, String)| json!({"@type": "premis:StorageLocation", "rdf:value": key, "premis:medium": {"rdfs:label": store}});
+        let place = |copy: &Location| {
+            let mut place = json!({
+                "@type": "premis:StorageLocation",
+                "rdf:value": copy.key,
+                "premis:medium": {"rdfs:label": copy.store},
+            });
+            set(&mut place, "premis:note", copy.is_object.then(|| json!(OBJECT_KEY)));
+            place
+        };
         let places: Vec<Value> = file.copies.iter().map(place).collect();
         set(&mut node, "premis:storedAt", (!places.is_empty()).then_some(json!(places)));
         write!(out, ",\n{node}")
@@ -104,11 +118,10 @@ impl Form for JsonLd {
         });
         set(&mut node, "premis:note", event.detail.as_ref().map(|detail| json!(detail)));
         set(&mut node, "premis:outcomeNote", event.outcome_note.as_ref().map(|note| json!(note)));
-        set(
-            &mut node,
-            "prov:wasAssociatedWith",
-            event.agent.as_ref().map(|id| json!(agent_uri(id))),
-        );
+        let agents: Vec<String> = event.agents.iter().map(|agent| agent_uri(&agent.id)).collect();
+        set(&mut node, "prov:wasAssociatedWith", (!agents.is_empty()).then(|| json!(agents)));
+        let parts: Vec<Value> = event.agents.iter().map(part).collect();
+        set(&mut node, "prov:qualifiedAssociation", (!parts.is_empty()).then(|| json!(parts)));
         write!(out, ",\n{node}")
     }
 
@@ -140,6 +153,14 @@ fn set(node: &mut Value, name: &str, value: Option<Value>) {
     }
 }
 
+/// The part of an agent in an event.
+fn part(agent: &LinkedAgent) -> Value {
+    let (term, code) = agent.role.term();
+    let mut role = json!({"rdfs:label": term});
+    set(&mut role, "@id", code.map(|code| json!(format!("evAgentRole:{code}"))));
+    json!({"@type": "prov:Association", "prov:agent": agent_uri(&agent.id), "prov:hadRole": role})
+}
+
 /// Agents have no identifier outside the archive, so theirs are relative to the document.
 fn agent_uri(id: &str) -> String {
     format!("urn:accession:agent:{}", uri(id).replace(['#', '?'], "-"))
@@ -165,8 +186,9 @@ fn format(file: &FileRecord) -> Value {
         |puid: &String| json!(format!("http://www.nationalarchives.gov.uk/pronom/{}", uri(puid)));
     set(&mut format, "skos:exactMatch", file.puid.as_ref().map(registry));
     let basis = file.basis.iter().map(|basis| format!("basis: {basis}"));
-    let notes: Vec<String> =
-        basis.chain(file.warnings.iter().map(|warning| format!("warning: {warning}"))).collect();
+    let warnings = file.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let candidates = file.candidates.iter().map(|candidate| format!("candidate: {candidate}"));
+    let notes: Vec<String> = basis.chain(warnings).chain(candidates).collect();
     set(&mut format, "premis:note", (!notes.is_empty()).then(|| json!(notes)));
     format
 }

@@ -23,7 +23,9 @@ mod writer_xml;
 
 pub use event_type::EventType;
 pub use id::{event_id, file_id, version_id};
-pub use model::{Agent, AgentType, Event, FileRecord, Object, Outcome, Version};
+pub use model::{
+    Agent, AgentType, Event, FileRecord, LinkedAgent, Location, Object, Outcome, Role, Version,
+};
 pub use read_xml::{Record, read_xml};
 
 use std::io;

@@ -42,8 +42,9 @@ pub struct FileRecord {
     /// How the format was found.
     pub basis: Option<String>,
     pub warnings: Vec<String>,
-    /// Where copies are: store and key.
-    pub copies: Vec<(String, String)>,
+    /// What it may be, where that cannot be decided.
+    pub candidates: Vec<String>,
+    pub copies: Vec<Location>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,9 +97,9 @@ pub struct Event {
     pub outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome_note: Option<String>,
-    /// The id of the agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
+    /// Who had a part in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<LinkedAgent>,
     /// The identifier of the object.
     pub object: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +107,52 @@ pub struct Event {
     /// The path, for events of one file; `version` is then the one of its [`FileRecord`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+}
+
+/// The part that an agent had in an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The program that did it.
+    Program,
+    /// Who deposited.
+    Submitter,
+    /// Who had it done.
+    Operator,
+    /// Who allowed it.
+    Approver,
+}
+
+impl Role {
+    pub const ALL: [Role; 4] = [Role::Program, Role::Submitter, Role::Operator, Role::Approver];
+
+    /// The term and, if it is one of the vocabulary of the Library of Congress, its code there.
+    pub(super) fn term(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Role::Program => ("executing program", Some("exe")),
+            Role::Submitter => ("submitter", None),
+            Role::Operator => ("implementer", Some("imp")),
+            Role::Approver => ("authorizer", Some("aut")),
+        }
+    }
+}
+
+/// An agent of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkedAgent {
+    /// The id of its [`Agent`].
+    pub id: String,
+    pub role: Role,
+}
+
+/// Where a copy of a file's content is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    pub store: String,
+    pub key: String,
+    /// The key is that of the object as a whole: where the file is in it could not be looked up.
+    #[serde(default)]
+    pub is_object: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

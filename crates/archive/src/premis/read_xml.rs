@@ -2,7 +2,11 @@
 //! what stores keep.
 
 use super::id::{named, version_id};
-use super::{Agent, AgentType, Event, FileRecord, Object, Outcome, Version, algorithm_key};
+use super::writer_xml::OBJECT_KEY;
+use super::{
+    Agent, AgentType, Event, FileRecord, LinkedAgent, Location, Object, Outcome, Role, Version,
+    algorithm_key,
+};
 use crate::xml;
 use crate::{Error, Result};
 use quick_xml::Reader;
@@ -188,7 +192,12 @@ fn read_file(element: &Element) -> Result<FileRecord> {
     };
     let copy = |element: &Element| {
         let key = element.needed(&["contentLocation", "contentLocationValue"])?;
-        Ok((element.needed(&["storageMedium"])?, xml::name_taken_back(&key)))
+        let kind = element.needed(&["contentLocation", "contentLocationType"])?;
+        Ok(Location {
+            store: element.needed(&["storageMedium"])?,
+            key: xml::name_taken_back(&key),
+            is_object: kind == OBJECT_KEY,
+        })
     };
     let included = element.related("is included in")?;
     let versions = included.iter().filter_map(|(_, value)| named(value)).map(|named| named.version);
@@ -212,6 +221,7 @@ fn read_file(element: &Element) -> Result<FileRecord> {
         format_version: format(&["formatDesignation", "formatVersion"]),
         basis: notes_of("basis: ").next(),
         warnings: notes_of("warning: ").collect(),
+        candidates: notes_of("candidate: ").collect(),
         copies: element.all("storage").map(copy).collect::<Result<_>>()?,
     })
 }
@@ -245,12 +255,23 @@ fn read_event(element: &Element, object: Option<&str>) -> Result<Event> {
         detail: element.text(&["eventDetailInformation", "eventDetail"]),
         outcome,
         outcome_note: element.text(&[information, "eventOutcomeDetail", "eventOutcomeDetailNote"]),
-        agent: element.text(&["linkingAgentIdentifier", "linkingAgentIdentifierValue"]),
+        agents: element
+            .all("linkingAgentIdentifier")
+            .map(|agent| linked(agent).map_err(&in_event))
+            .collect::<Result<_>>()?,
         object: whole,
         version: named.as_ref().map(|named| named.version),
         file: named.and_then(|named| named.path),
         id,
     })
+}
+
+fn linked(element: &Element) -> Result<LinkedAgent, String> {
+    let missing = || "an agent has no identifier or no role".to_owned();
+    let id = element.text(&["linkingAgentIdentifierValue"]).ok_or_else(missing)?;
+    let term = element.text(&["linkingAgentRole"]).ok_or_else(missing)?;
+    let role = Role::ALL.into_iter().find(|role| role.term().0 == term);
+    Ok(LinkedAgent { id, role: role.ok_or_else(|| format!("{term:?} is no role"))? })
 }
 
 fn read_agent(element: &Element) -> Result<Agent> {

@@ -39,7 +39,12 @@ fn files(count: usize) -> impl Iterator<Item = FileRecord> {
         format_version: (n % 3 > 1).then(|| "6".to_owned()),
         basis: Some("byte match at 0, 4".into()),
         warnings: vec!["extension mismatch\u{2}".into()],
-        copies: vec![("main".into(), "a/b\u{7}".into())],
+        candidates: if n % 3 == 0 { vec!["fmt/1 <A> 1.0".into()] } else { vec![] },
+        copies: vec![Location {
+            store: "main".into(),
+            key: "a/b\u{7}".into(),
+            is_object: n % 2 == 1,
+        }],
     })
 }
 
@@ -53,7 +58,12 @@ fn events() -> Vec<Event> {
             detail: Some("job 7 <\u{0}>".into()),
             outcome: Outcome::Success,
             outcome_note: None,
-            agent: Some("accession".into()),
+            agents: Role::ALL
+                .map(|role| LinkedAgent {
+                    id: if role == Role::Program { "accession" } else { "ada & co" }.into(),
+                    role,
+                })
+                .to_vec(),
             object: object().identifier,
             version: Some(1),
             file: None,
@@ -70,7 +80,7 @@ fn events() -> Vec<Event> {
             file: Some(name.into()),
             outcome: Outcome::Warning,
             detail: None,
-            agent: None,
+            agents: Vec::new(),
             ..events[1].clone()
         });
     }
@@ -255,8 +265,8 @@ fn the_json_ld_says_the_same() {
         graph.iter().filter_map(|node| node["@id"].as_str()).collect();
     for event in of("premis:Event") {
         assert!(ids.contains(event["prov:used"].as_str().unwrap()), "{event}");
-        let agent = event["prov:wasAssociatedWith"].as_str();
-        assert!(agent.is_none_or(|agent| ids.contains(agent)), "{event}");
+        let agents = event["prov:wasAssociatedWith"].as_array().into_iter().flatten();
+        agents.for_each(|agent| assert!(ids.contains(agent.as_str().unwrap()), "{event}"));
     }
     // Every prefix in use is declared.
     for node in graph {

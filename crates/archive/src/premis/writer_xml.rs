@@ -8,6 +8,9 @@ use std::io::{self, Write};
 
 pub(super) struct Xml;
 
+/// The type of a location that names the object and not the file in it.
+pub(super) const OBJECT_KEY: &str = "key of the OCFL object";
+
 const VOCABULARY: &str = "http://id.loc.gov/vocabulary/preservation";
 
 impl Form for Xml {
@@ -62,13 +65,13 @@ impl Form for Xml {
         e.format(file);
         e.close();
         e.leaf("originalName", &xml::name(&file.path));
-        for (store, key) in &file.copies {
+        for copy in &file.copies {
             e.open("storage");
             e.open("contentLocation");
-            e.leaf("contentLocationType", "key");
-            e.leaf("contentLocationValue", &xml::name(key));
+            e.leaf("contentLocationType", if copy.is_object { OBJECT_KEY } else { "key" });
+            e.leaf("contentLocationValue", &xml::name(&copy.key));
             e.close();
-            e.leaf("storageMedium", store);
+            e.leaf("storageMedium", &copy.store);
             e.close();
         }
         for version in std::iter::once(&file.version).chain(&file.also_in) {
@@ -97,8 +100,13 @@ impl Form for Xml {
             e.close();
         }
         e.close();
-        if let Some(agent) = &event.agent {
-            e.identifier("linkingAgentIdentifier", "local", agent);
+        for agent in &event.agents {
+            e.open("linkingAgentIdentifier");
+            e.leaf("linkingAgentIdentifierType", "local");
+            e.leaf("linkingAgentIdentifierValue", &agent.id);
+            let (term, code) = agent.role.term();
+            e.term("linkingAgentRole", "eventRelatedAgentRole", term, code);
+            e.close();
         }
         let (kind, value) = match (event.version, &event.file) {
             (Some(version), Some(path)) => ("local", file_id(&event.object, version, path)),
@@ -246,6 +254,9 @@ impl Elements {
         }
         for warning in &file.warnings {
             self.leaf("formatNote", &format!("warning: {warning}"));
+        }
+        for candidate in &file.candidates {
+            self.leaf("formatNote", &format!("candidate: {candidate}"));
         }
         self.close();
     }

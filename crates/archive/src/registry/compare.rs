@@ -1,36 +1,47 @@
 //! Comparing the registry with the stores, both ways: what is missing, extra or different.
 
+pub use super::check::{Depth, Finding};
+
+use super::check::outcome::{self, Outcome};
+use super::check::{self, Counts, Seen, finding};
 use super::rebuild::proper_path;
-use super::view::{self, CopyView, FileView, Filter, ObjectView};
+use super::view::{self, CopyView, Filter, ObjectView};
 use super::walk::Outage;
 use crate::codes::ObjectState;
+use crate::collection;
 use crate::error::{Error, Result};
 use crate::site::Site;
-use crate::stores::{Place, object_error, store_error};
+use crate::stores::{Place, object_error};
+use db::Micros;
 use futures_util::StreamExt;
-use ocfl::{Code, Validation};
 use serde::Serialize;
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Something that is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// `missing`, `extra`, `different`, `damaged`, `misplaced` or `unreadable`.
-    pub kind: &'static str,
-    pub store: String,
-    pub identifier: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    pub message: String,
-}
 
 /// How far a comparison has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Looked {
     pub objects: u64,
     pub copies: u64,
+    /// Content files of all versions, in each copy, whose existence and size was compared.
     pub files: u64,
+    /// Those of them that were read and have their digest.
+    pub read: u64,
+    pub bytes_read: u64,
+    /// Those in cold storage, which were listed and not read.
+    pub cold: u64,
+    /// Copies, or places in stores, that could not be looked at, or not to their end.
+    pub unfinished: u64,
+}
+
+impl Looked {
+    fn with(mut self, counts: Counts) -> Looked {
+        self.files += counts.files;
+        self.read += counts.read;
+        self.bytes_read += counts.bytes_read;
+        self.cold += counts.cold;
+        self
+    }
 }
 
 /// What is compared.
@@ -38,20 +49,25 @@ pub struct Looked {
 pub struct What {
     /// Only this object.
     pub object: Option<String>,
-    /// Read all content, and compare its digests.
-    pub content: bool,
+    pub depth: Depth,
+    /// Who wants it, for the events.
+    pub operator: String,
 }
 
 const PAGE: i64 = 200;
 
-/// Compares; `tell` hears of each finding and of progress.
-pub async fn compare(
-    site: &Arc<Site>,
-    what: &What,
-    tell: &mut (dyn FnMut(Looked, Option<Finding>) + Send),
-) -> Result<Looked> {
-    let mut looked = Looked::default();
-    let mut outage = Outage::default();
+type Tell<'a> = &'a mut (dyn FnMut(Looked, Option<Finding>) + Send);
+
+/// Compares, and records what was found of each copy; `tell` hears of each finding and of progress.
+pub async fn compare(site: &Arc<Site>, what: &What, tell: Tell<'_>) -> Result<Looked> {
+    let mut comparison = Comparison {
+        site,
+        depth: what.depth,
+        operator: what.operator.clone(),
+        looked: Looked::default(),
+        stores: BTreeMap::new(),
+        tell,
+    };
     let mut after = 0;
     loop {
         let (one, from) = (what.object.clone(), after);
@@ -59,19 +75,17 @@ pub async fn compare(
             site.db.read(move |tx| objects(tx, one.as_deref(), from)).await?;
         let Some(last) = page.last().map(|o| o.id) else { break };
         for object in &page {
-            registry_to_stores(site, object, what, &mut looked, &mut outage, tell).await?;
-            looked.objects += 1;
-            tell(looked, None);
+            comparison.object(object).await?;
         }
         after = last;
         if what.object.is_some() {
-            return Ok(looked);
+            return Ok(comparison.looked);
         }
     }
     for name in site.stores.names() {
-        store_to_registry(site, &site.stores.get(name).await?, looked, tell).await?;
+        comparison.store(name).await?;
     }
-    Ok(looked)
+    Ok(comparison.looked)
 }
 
 fn objects(tx: &mut db::Tx<'_>, one: Option<&str>, after: i64) -> Result<Vec<ObjectView>> {
@@ -85,237 +99,228 @@ fn objects(tx: &mut db::Tx<'_>, one: Option<&str>, after: i64) -> Result<Vec<Obj
     }
 }
 
-async fn registry_to_stores(
-    site: &Arc<Site>,
-    object: &ObjectView,
-    what: &What,
-    looked: &mut Looked,
-    outage: &mut Outage,
-    tell: &mut (dyn FnMut(Looked, Option<Finding>) + Send),
-) -> Result<()> {
-    let id = object.id;
-    let copies = site.db.read(move |tx| view::copies(tx, id)).await?;
-    if copies.is_empty() && object.state == ObjectState::Active {
-        tell(
-            *looked,
-            Some(finding("missing", "", object, None, "no store is recorded to have it")),
-        );
-    }
-    for copy in copies {
-        let place = site.stores.get(&copy.store).await?;
-        match look(site, &place, object, &copy, what, looked).await {
-            Ok(findings) => {
-                outage.answered();
-                findings.into_iter().for_each(|found| tell(*looked, Some(found)));
-            }
-            Err(error) => {
-                let message = outage.pass(error)?.to_string();
-                let found = finding("unreadable", &place.name, object, None, message);
-                tell(*looked, Some(found));
-            }
-        }
-        looked.copies += 1;
-    }
-    Ok(())
+/// A store as a comparison knows it.
+#[derive(Default)]
+struct Answering {
+    outage: Outage,
+    /// It does not answer: nothing more of it is looked at.
+    is_down: bool,
 }
 
-fn finding(
-    kind: &'static str,
-    store: &str,
-    object: &ObjectView,
-    path: Option<&str>,
-    message: impl Into<String>,
-) -> Finding {
-    Finding {
-        kind,
-        store: store.to_string(),
-        identifier: object.identifier.clone(),
-        path: path.map(str::to_string),
-        message: message.into(),
-    }
-}
-
-/// Compares one copy with what the registry says of it.
-async fn look(
-    site: &Arc<Site>,
-    place: &Place,
-    object: &ObjectView,
-    copy: &CopyView,
-    what: &What,
-    looked: &mut Looked,
-) -> Result<Vec<Finding>> {
-    let mut findings = Vec::new();
-    let kept = match place.root.object(&object.identifier).await {
-        Ok(kept) => kept,
-        Err(ocfl::Error::NoSuchObject(_)) => {
-            let message = format!(
-                "the registry says it is at {}, and it is not there; ingest it again or copy it from another store",
-                copy.key
-            );
-            return Ok(vec![finding("missing", &place.name, object, None, message)]);
-        }
-        Err(ocfl::Error::Invalid { finding: found, .. }) => {
-            return Ok(vec![finding("damaged", &place.name, object, None, found.to_string())]);
-        }
-        Err(ocfl::Error::WrongObject { path, found, .. }) => {
-            let message = format!("its place {path} holds {found}");
-            return Ok(vec![finding("misplaced", &place.name, object, None, message)]);
-        }
-        Err(error) => return Err(object_error(&place.name, error)),
-    };
-    let head = i64::from(kept.inventory().head().number());
-    if head != copy.version {
-        let message =
-            format!("the store has version {head}, and the registry version {}", copy.version);
-        findings.push(finding("different", &place.name, object, None, message));
-        return Ok(findings);
-    }
-    if kept.digest() != copy.digest {
-        let message =
-            "its inventory is not the one that was recorded; `accession ocfl validate` says more";
-        findings.push(finding("different", &place.name, object, None, message));
-    }
-    let version = kept.version(None).map_err(|e| store_error(&place.name, e))?;
-    let inventory = kept.inventory();
-    let mut common = 0;
-    let (id, head) = (object.id, copy.version);
-    let mut after = String::new();
-    loop {
-        let from = after.clone();
-        let page: Vec<FileView> =
-            site.db.read(move |tx| view::files(tx, id, head, &from, 1000)).await?;
-        let Some(last) = page.last().map(|f| f.path.clone()) else { break };
-        for file in page {
-            looked.files += 1;
-            let there = inventory.find(version, &file.path);
-            common += usize::from(there.is_some());
-            match there.map(|there| there.digest) {
-                None => findings.push(finding(
-                    "missing",
-                    &place.name,
-                    object,
-                    Some(&file.path),
-                    "the store's inventory does not name it",
-                )),
-                Some(digest) if !digest.eq_ignore_ascii_case(&file.sha512) => {
-                    let message = format!(
-                        "the store says its sha512 is {digest}, and the registry {}",
-                        file.sha512
-                    );
-                    findings.push(finding(
-                        "different",
-                        &place.name,
-                        object,
-                        Some(&file.path),
-                        message,
-                    ));
-                }
-                Some(_) => {}
-            }
-        }
-        after = last;
-    }
-    let deposited = || inventory.files(version).filter(|f| !f.path.starts_with("accession/"));
-    if deposited().count() > common {
-        let known = known_paths(site, id, head).await?;
-        let mut extra: Vec<&str> =
-            deposited().map(|file| file.path).filter(|path| !known.contains(*path)).collect();
-        extra.sort_unstable();
-        let message = "the registry does not know it";
-        let name = &place.name;
-        findings.extend(extra.iter().map(|p| finding("extra", name, object, Some(p), message)));
-    }
-    // Validation reads the inventory itself: one of them in memory is enough.
-    drop(kept);
-    if what.content {
-        findings.extend(read_all(place, object, copy).await?);
-    }
-    Ok(findings)
-}
-
-/// The paths of all files of a version.
-async fn known_paths(site: &Arc<Site>, id: i64, version: i64) -> Result<HashSet<String>> {
-    let (mut known, mut after) = (HashSet::new(), String::new());
-    loop {
-        let from = after.clone();
-        let page: Vec<FileView> =
-            site.db.read(move |tx| view::files(tx, id, version, &from, 1000)).await?;
-        let Some(last) = page.last() else { return Ok(known) };
-        after = last.path.clone();
-        known.extend(page.into_iter().map(|file| file.path));
-    }
-}
-
-/// Reads every byte of a copy, by the rules of OCFL.
-async fn read_all(place: &Place, object: &ObjectView, copy: &CopyView) -> Result<Vec<Finding>> {
-    let store = place.root.store().clone();
-    let checked = ocfl::validate_object(store, &copy.key, &Validation::default()).await;
-    let found = checked.map_err(|e| object_error(&place.name, e))?;
-    Ok(found
-        .errors()
-        .map(|error| {
-            let kind = if error.code == Code::E092 { "damaged" } else { "different" };
-            finding(kind, &place.name, object, None, error.to_string())
-        })
-        .collect())
-}
-
-/// Objects of a store that the registry does not know.
-async fn store_to_registry(
-    site: &Arc<Site>,
-    place: &Place,
+struct Comparison<'a> {
+    site: &'a Arc<Site>,
+    depth: Depth,
+    operator: String,
     looked: Looked,
-    tell: &mut (dyn FnMut(Looked, Option<Finding>) + Send),
-) -> Result<()> {
-    let mut outage = Outage::default();
-    let mut paths = place.root.object_paths();
-    let mut report = |kind, identifier: String, message: String| {
-        let store = place.name.clone();
-        tell(looked, Some(Finding { kind, store, identifier, path: None, message }));
-    };
-    while let Some(path) = paths.next().await {
-        let path = match path {
-            Ok(path) => path,
-            Err(error) => {
-                let error = outage.pass(object_error(&place.name, error))?;
-                report("unreadable", String::new(), error.to_string());
+    stores: BTreeMap<String, Answering>,
+    tell: Tell<'a>,
+}
+
+impl Comparison<'_> {
+    fn found(&mut self, finding: Finding) {
+        if !finding.is_judgement() {
+            self.looked.unfinished += 1;
+        }
+        (self.tell)(self.looked, Some(finding));
+    }
+
+    /// Passes over what could not be looked at in a store. An error of the database ends everything.
+    fn pass(
+        &mut self,
+        store: &str,
+        error: Error,
+        finding: impl FnOnce(String) -> Finding,
+    ) -> Result<()> {
+        let answering = self.stores.entry(store.to_string()).or_default();
+        let message = match answering.outage.pass(error) {
+            Ok(error) => error.to_string(),
+            Err(error @ (Error::Transient { .. } | Error::Permanent { .. })) => {
+                answering.is_down = true;
+                format!("{error}; nothing more of this store is looked at")
+            }
+            Err(error) => return Err(error),
+        };
+        self.found(finding(message));
+        Ok(())
+    }
+
+    /// A store that cannot be opened is not asked again.
+    fn give_up(&mut self, store: &str, error: Error) -> Result<()> {
+        if !matches!(error, Error::Transient { .. } | Error::Permanent { .. }) {
+            return Err(error);
+        }
+        self.stores.entry(store.to_string()).or_default().is_down = true;
+        self.found(Finding {
+            kind: "unreadable",
+            store: store.to_string(),
+            identifier: String::new(),
+            path: None,
+            message: format!("{error}; nothing of this store is looked at"),
+            since: None,
+        });
+        Ok(())
+    }
+
+    fn is_down(&self, store: &str) -> bool {
+        self.stores.get(store).is_some_and(|answering| answering.is_down)
+    }
+
+    /// Registry to stores.
+    async fn object(&mut self, object: &ObjectView) -> Result<()> {
+        let id = object.id;
+        let copies = self.site.db.read(move |tx| view::copies(tx, id)).await?;
+        if copies.is_empty() && object.state == ObjectState::Active {
+            self.found(finding("missing", "", object, None, "no store is recorded to have it"));
+        }
+        for copy in copies {
+            if self.is_down(&copy.store) {
+                self.looked.unfinished += 1;
+            } else {
+                self.copy(object, &copy.store).await?;
+            }
+            self.looked.copies += 1;
+        }
+        self.looked.objects += 1;
+        (self.tell)(self.looked, None);
+        Ok(())
+    }
+
+    async fn copy(&mut self, object: &ObjectView, store: &str) -> Result<()> {
+        let unreadable = |message| finding("unreadable", store, object, None, message);
+        let place = match self.site.stores.get(store).await {
+            Ok(place) => place,
+            Err(error) => return self.give_up(store, error),
+        };
+        let began = self.site.db.read(|tx| Ok::<_, Error>(tx.now())).await?;
+        let (so_far, tell) = (self.looked, &mut *self.tell);
+        let mut progress = |counts| tell(so_far.with(counts), None);
+        let checked = check::check(self.site, &place, object, self.depth, &mut progress).await;
+        let (copy, mut seen) = match checked {
+            Ok(Some(checked)) => checked,
+            // It is not kept any more.
+            Ok(None) => return Ok(()),
+            Err(error) => return self.pass(store, error, unreadable),
+        };
+        self.looked = self.looked.with(seen.counts);
+        let failed = seen.failed.take();
+        let seen = Arc::new(seen);
+        self.record(object, copy, began, seen.clone(), failed.as_ref().map(ToString::to_string))
+            .await?;
+        for finding in &seen.findings {
+            self.found(finding.clone());
+        }
+        match failed {
+            Some(error) => self.pass(store, error, unreadable)?,
+            None => self.stores.entry(store.to_string()).or_default().outage.answered(),
+        }
+        Ok(())
+    }
+
+    async fn record(
+        &self,
+        object: &ObjectView,
+        copy: CopyView,
+        began: Micros,
+        seen: Arc<Seen>,
+        failed: Option<String>,
+    ) -> Result<()> {
+        let (installation, depth) = (self.site.installation.clone(), self.depth);
+        let operator = self.operator.clone();
+        let (id, identifier) = (object.id, object.identifier.clone());
+        let collection = object.collection.clone();
+        let record = move |tx: &mut db::Tx<'_>| {
+            // A registry that was rebuilt may know objects of collections that it does not know.
+            let profile = collection::find(tx, &collection)?.unwrap_or_default();
+            let outcome = Outcome {
+                installation: &installation,
+                object: id,
+                identifier: &identifier,
+                copy: &copy,
+                depth,
+                seen: &seen,
+                failed: failed.as_deref(),
+                began,
+                fixity_micros: i64::from(profile.fixity_days) * 86_400_000_000,
+                operator: &operator,
+            };
+            outcome::record(tx, &outcome)
+        };
+        self.site.db.write(record).await
+    }
+
+    /// Store to registry: objects that the registry does not know.
+    async fn store(&mut self, name: &str) -> Result<()> {
+        if self.is_down(name) {
+            return Ok(());
+        }
+        let about = |kind: &'static str, identifier: String, message: String| Finding {
+            kind,
+            store: name.to_string(),
+            identifier,
+            path: None,
+            message,
+            since: None,
+        };
+        let place = match self.site.stores.get(name).await {
+            Ok(place) => place,
+            Err(error) => return self.give_up(name, error),
+        };
+        let mut paths = place.root.object_paths();
+        while let Some(path) = paths.next().await {
+            if self.is_down(name) {
+                return Ok(());
+            }
+            let path = match path {
+                Ok(path) => path,
+                Err(error) => {
+                    let error = object_error(name, error);
+                    self.pass(name, error, |message| about("unreadable", String::new(), message))?;
+                    continue;
+                }
+            };
+            if self.is_known(name, &path).await? {
                 continue;
             }
-        };
-        let (store, key) = (place.name.clone(), path.clone());
-        let known = site.db.read(move |tx| is_known(tx, &store, &key)).await?;
-        if known {
-            continue;
-        }
-        match place.root.object_at(&path).await {
-            Err(error) => {
-                let error = outage.pass(object_error(&place.name, error))?;
-                let message = format!("{path} is not in the registry, and cannot be read: {error}");
-                report("unreadable", path, message);
-            }
-            Ok(object) => {
-                outage.answered();
-                let identifier = object.id().to_string();
-                match proper_path(place, &object) {
-                    Some(proper) => {
-                        let message = format!("it lies at {path}, and its place is {proper}");
-                        report("misplaced", identifier, message);
-                    }
-                    None => {
-                        let message = format!(
-                            "{path} is in the store and not in the registry; `accession registry rebuild --from {}` takes it in",
-                            place.name
-                        );
-                        report("extra", identifier, message);
-                    }
+            match place.root.object_at(&path).await {
+                Err(error) => {
+                    let error = object_error(name, error);
+                    self.pass(name, error, |message| {
+                        let message =
+                            format!("{path} is not in the registry, and cannot be read: {message}");
+                        about("unreadable", path.clone(), message)
+                    })?;
+                }
+                // K3: a store shows a version a moment before the registry has it.
+                Ok(object) if check::is_being_sealed(self.site, object.id()).await? => {}
+                Ok(_) if self.is_known(name, &path).await? => {}
+                Ok(object) => {
+                    let (kind, message) = unknown(&place, &path, &object);
+                    self.found(about(kind, object.id().to_string(), message));
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    async fn is_known(&self, store: &str, path: &str) -> Result<bool> {
+        const KNOWN: db::Statement = db::statement!("sql/copy_by_key");
+        let (store, key) = (store.to_string(), path.to_string());
+        let find = move |tx: &mut db::Tx<'_>| {
+            Ok::<_, Error>(tx.first::<(i64,)>(&KNOWN, &db::params![&store, &key])?.is_some())
+        };
+        self.site.db.read(find).await
+    }
 }
 
-fn is_known(tx: &mut db::Tx<'_>, store: &str, key: &str) -> Result<bool, Error> {
-    const KNOWN: db::Statement = db::statement!("sql/copy_by_key");
-    Ok(tx.first::<(i64,)>(&KNOWN, &db::params![store, key])?.is_some())
+fn unknown(place: &Place, path: &str, object: &ocfl::Object) -> (&'static str, String) {
+    match proper_path(place, object) {
+        Some(proper) => ("misplaced", format!("it lies at {path}, and its place is {proper}")),
+        None => (
+            "extra",
+            format!(
+                "{path} is in the store and not in the registry; `accession registry rebuild --from {}` takes it in",
+                place.name
+            ),
+        ),
+    }
 }

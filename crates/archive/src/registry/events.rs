@@ -1,7 +1,7 @@
 //! Events as they are kept for ever.
 
 use crate::error::Result;
-use crate::event::Event;
+use crate::event::{Event, Person};
 use db::{Statement, Tx, Value, statement};
 
 /// Records events; what is recorded already stays as it is.
@@ -13,14 +13,22 @@ pub fn insert(
     events: &[Event],
 ) -> Result<()> {
     const INSERT: Statement = statement!("sql/insert_events", per engine);
-    let rows: Vec<[Value<'_>; 8]> = events
+    let people: Vec<Option<String>> = events.iter().map(|e| people(&e.people)).collect();
+    let rows: Vec<[Value<'_>; 9]> = events
         .iter()
-        .map(|e| {
-            db::params![&e.id, &e.path, &e.kind, e.at, &e.agent, &e.outcome, &e.detail, &e.note]
+        .zip(&people)
+        .map(|(e, people)| {
+            db::params![
+                &e.id, &e.path, &e.kind, e.at, &e.agent, &e.outcome, &e.detail, &e.note, people
+            ]
         })
         .collect();
     tx.send_each(&INSERT, &db::params![object, version, job], &rows)?;
     Ok(())
+}
+
+fn people(people: &[Person]) -> Option<String> {
+    (!people.is_empty()).then(|| serde_json::json!(people).to_string())
 }
 
 /// An event that was recorded for an object whose number is another one now.

@@ -1,6 +1,8 @@
 //! What the archive keeps: objects, versions, files, copies, events.
 
+pub mod brief;
 pub mod carried;
+pub mod check;
 pub mod compare;
 pub mod events;
 pub mod placed;

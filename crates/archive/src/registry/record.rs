@@ -76,7 +76,7 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
 fn copies(tx: &mut Tx<'_>, new: &NewVersion, object: i64, version: i64) -> Result<()> {
     const COPY: Statement = statement!("sql/put_copy");
     for (store, waiting) in &new.ingest.stores {
-        let verified_at = waiting.verified_at.unwrap_or(waiting.at);
+        let current_read_at = waiting.current_read_at.unwrap_or(waiting.at);
         tx.send(
             &COPY,
             &db::params![
@@ -86,8 +86,10 @@ fn copies(tx: &mut Tx<'_>, new: &NewVersion, object: i64, version: i64) -> Resul
                 &waiting.path,
                 &waiting.digest,
                 waiting.at,
-                verified_at.saturating_add(new.fixity_micros),
-                verified_at
+                waiting.at.saturating_add(new.fixity_micros),
+                // Of a first version. Later ones do not renew it.
+                waiting.at,
+                current_read_at
             ],
         )?;
     }

@@ -1,7 +1,8 @@
 //! Looking at what is kept: objects, versions, files, copies, events; page by page.
 
-use crate::codes::ObjectState;
+use crate::codes::{CopyState, ObjectState};
 use crate::error::{Error, Result};
+use crate::event::Person;
 use crate::metadata::Metadata;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::Serialize;
@@ -11,6 +12,9 @@ use serde::Serialize;
 pub struct Filter {
     pub identifier: Option<String>,
     pub local_id: Option<String>,
+    /// Part of the title, the identifier or a local identifier; of ASCII letters, upper and lower
+    /// case are the same.
+    pub contains: Option<String>,
     pub collection: Option<String>,
     pub state: Option<ObjectState>,
     /// A PUID that a file of the current version has.
@@ -55,7 +59,7 @@ impl FromRow for ObjectView {
             bytes: row.get(7)?,
             created_at: row.get(8)?,
             updated_at: row.get(9)?,
-            metadata: metadata.and_then(|m| serde_json::from_str(&m).ok()).unwrap_or_default(),
+            metadata: metadata.as_deref().map(Metadata::of_registry).unwrap_or_default(),
             lock: row.get(11)?,
         })
     }
@@ -63,6 +67,7 @@ impl FromRow for ObjectView {
 
 pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<ObjectView>> {
     const LIST: Statement = statement!("sql/list_objects");
+    let pattern = filter.contains.as_deref().map(pattern);
     Ok(tx.query(
         &LIST,
         &db::params![
@@ -74,27 +79,85 @@ pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<ObjectView>> {
             &filter.format,
             filter.from,
             filter.to,
-            filter.limit
+            filter.limit,
+            &pattern
         ],
     )?)
 }
 
+/// What LIKE finds a part of a text by, once both are in lower case. Both engines know the cases of
+/// ASCII letters alone.
+fn pattern(part: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in part.to_ascii_lowercase().chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    pattern
+}
+
+/// An object with the names that depositors gave it.
+#[derive(Debug, Clone, Serialize)]
+pub struct NamedObject {
+    #[serde(flatten)]
+    pub object: ObjectView,
+    pub local_ids: Vec<String>,
+}
+
+/// A page of objects with their local identifiers, and whether there are more. A collection that is
+/// not there is an error: nothing in it would look like an empty one.
+pub fn page(tx: &mut Tx<'_>, filter: &Filter) -> Result<(Vec<NamedObject>, bool)> {
+    if let Some(name) = &filter.collection
+        && crate::collection::find(tx, name)?.is_none()
+        && list(tx, &Filter { limit: 1, after: 0, ..of_collection(name) })?.is_empty()
+    {
+        return Err(Error::permanent(
+            "unknown_collection",
+            format!(
+                "there is no collection `{name}`; `accession collection list` shows those there are"
+            ),
+        ));
+    }
+    let mut found = list(tx, &Filter { limit: filter.limit.saturating_add(1), ..filter.clone() })?;
+    let most = usize::try_from(filter.limit).unwrap_or(0);
+    let more = found.len() > most;
+    found.truncate(most);
+    let named = found.into_iter().map(|object| {
+        let local_ids = super::resolve::local_ids(tx, object.id)?;
+        Ok(NamedObject { object, local_ids })
+    });
+    Ok((named.collect::<Result<_>>()?, more))
+}
+
+/// A rebuilt registry may have objects of collections that were not made here.
+fn of_collection(name: &str) -> Filter {
+    Filter { collection: Some(name.to_string()), ..Filter::default() }
+}
+
 /// An object by its identifier, or by a local identifier that only one object has.
 pub fn find(tx: &mut Tx<'_>, name: &str) -> Result<ObjectView> {
+    const BY_ID: Statement = statement!("sql/object_by_id");
+    const IDENTIFIER: Statement = statement!("sql/object_of_identifier");
+    const LOCAL_ID: Statement = statement!("sql/objects_of_local_id");
+    const ANY_LOCAL_ID: Statement = statement!("sql/objects_of_any_local_id");
     let normal = crate::identifier::normalise(name).unwrap_or_else(|_| name.to_string());
-    let mut filter = Filter { identifier: Some(normal), limit: 2, ..Filter::default() };
-    let mut found = list(tx, &filter)?;
-    if found.is_empty() {
-        filter.identifier = None;
-        filter.local_id = Some(name.to_string());
-        found = list(tx, &filter)?;
+    let mut found: Vec<(i64,)> = tx.query(&IDENTIFIER, &db::params![&normal])?;
+    for statement in [&LOCAL_ID, &ANY_LOCAL_ID] {
+        if found.is_empty() {
+            found = tx.query(statement, &db::params![name])?;
+        }
     }
-    match found.len() {
-        0 => Err(Error::permanent(
+    match found.as_slice() {
+        [] => Err(Error::permanent(
             "unknown_object",
-            format!("there is no object `{name}`; `accession objects list` shows those there are"),
+            format!(
+                "there is no object `{name}`; `accession objects list` shows those there are, and `accession objects list PART` those with a part of a name"
+            ),
         )),
-        1 => Ok(found.remove(0)),
+        [(id,)] => Ok(tx.one(&BY_ID, &db::params![*id])?),
         _ => Err(Error::permanent(
             "ambiguous",
             format!(
@@ -223,6 +286,13 @@ pub struct CopyView {
     pub stored_at: Micros,
     pub verified_at: Micros,
     pub fixity_due: Micros,
+    /// What the last look has found.
+    pub state: CopyState,
+    /// When that was; `None` if none was recorded since the copy was made.
+    pub checked_at: Option<Micros>,
+    /// When all content that the current version refers to was last compared.
+    #[serde(skip)]
+    pub current_read_at: Micros,
 }
 
 impl FromRow for CopyView {
@@ -237,6 +307,9 @@ impl FromRow for CopyView {
             stored_at: row.get(6)?,
             verified_at: row.get(7)?,
             fixity_due: row.get(8)?,
+            state: row.get(9)?,
+            checked_at: row.get(10)?,
+            current_read_at: row.get(11)?,
         })
     }
 }
@@ -258,6 +331,9 @@ pub struct EventView {
     pub version: Option<i64>,
     pub path: Option<String>,
     pub job: Option<i64>,
+    /// Who had a part in it, beside the agent, which is a program.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub people: Vec<Person>,
 }
 
 impl FromRow for EventView {
@@ -273,6 +349,10 @@ impl FromRow for EventView {
             version: row.get(7)?,
             path: row.get(8)?,
             job: row.get(9)?,
+            people: row
+                .get::<Option<String>>(10)?
+                .and_then(|people| serde_json::from_str(&people).ok())
+                .unwrap_or_default(),
         })
     }
 }
@@ -292,4 +372,16 @@ pub fn events(
 pub fn totals(tx: &mut Tx<'_>) -> Result<(i64, i64, i64)> {
     const TOTALS: Statement = statement!("sql/registry_totals");
     Ok(tx.one(&TOTALS, &[])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_searched_for_is_taken_as_it_is() {
+        assert_eq!(pattern("Box_17 100%"), "%box\\_17 100\\%%");
+        assert_eq!(pattern("a\\b"), "%a\\\\b%");
+        assert_eq!(pattern("Über"), "%Über%");
+    }
 }

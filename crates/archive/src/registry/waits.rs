@@ -13,6 +13,33 @@ pub fn anything_stopped(tx: &mut Tx<'_>) -> Result<bool> {
     Ok(!pause::all(tx)?.is_empty() || !hold::held_names(tx)?.is_empty())
 }
 
+/// Why a batch does not go on although it was not stopped: stages that it still needs have no live
+/// worker. `None` if all have one, or the batch is over.
+pub fn without_workers(tx: &mut Tx<'_>, batch: &Batch) -> Result<Option<String>> {
+    let mut needed: Vec<String> = Vec::new();
+    let mut need = |pipeline: &str, stages: &[&str]| {
+        needed.extend(stages.iter().map(|stage| format!("{pipeline}/{stage}")));
+    };
+    match batch.state {
+        BatchState::Pending => {
+            need(crate::deposit::PIPELINE, &crate::deposit::STAGES);
+            need(crate::stage::PIPELINE, &crate::stage::STAGES);
+        }
+        BatchState::Processing => need(crate::stage::PIPELINE, &crate::stage::STAGES),
+        _ => return Ok(None),
+    }
+    let now = tx.now();
+    let served = queue::view::served(tx, now)?;
+    if served.is_empty() {
+        return Ok(Some("no worker is running; start one with `accession work`".to_string()));
+    }
+    needed.retain(|stage| !served.contains(stage));
+    Ok((!needed.is_empty()).then(|| {
+        let stages = needed.join(", ");
+        format!("no running worker works on {stages}; start one with `accession work`")
+    }))
+}
+
 /// Who stopped it, why, and what lets it go on; `None` if nobody did, or it is over.
 pub fn stopped(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Option<String>> {
     if !matches!(batch.state, BatchState::Pending | BatchState::Processing) {

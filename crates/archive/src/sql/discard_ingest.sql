@@ -5,4 +5,4 @@ from jobs j where j.id = $1
 on conflict (job) do update set
   cleaned_at = excluded.cleaned_at, discards = ingests.discards + 1, space_bytes = null,
   package = null, version = null, unchanged = 0, metadata = null, stores = null,
-  validated_files = null, validated_bytes = null
+  validated_files = null, validated_bytes = null, said = null

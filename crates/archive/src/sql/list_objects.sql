@@ -11,4 +11,9 @@ where o.id > $1
        or o.id in (select f.object from files f where f.puid = $6 and f.until is null))
   and (cast($7 as bigint) is null or o.updated_at >= $7)
   and (cast($8 as bigint) is null or o.updated_at < $8)
+  and (cast($10 as text) is null
+       or lower(o.title) like $10 escape '\'
+       or lower(o.identifier) like $10 escape '\'
+       or exists (select 1 from local_ids l
+                  where l.object = o.id and lower(l.local_id) like $10 escape '\'))
 order by o.id limit $9

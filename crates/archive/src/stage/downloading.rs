@@ -1,7 +1,8 @@
 //! Fetches everything that is not here, in parallel, resuming what is there in part, and checks
 //! the digests given for it. Bytes are hashed and identified while they arrive.
 
-use super::estimating::Wanted;
+use super::estimating::{self, Wanted};
+use super::meter::bytes;
 use super::room::JobRoom;
 use super::validating::package_at;
 use super::{Run, failpoint};
@@ -57,7 +58,9 @@ async fn package(run: &Run<'_>, url: &str) -> Result<Package> {
     let room = JobRoom::open(run).await?;
     let expect = Expect { size: run.item.size, digest, room: Some(&room), bytes_max: None };
     let mut sink = Hashing { claimed: run.item.claimed.clone(), hasher: None };
-    let fetched = run.site.fetcher.download(url, &path, &expect, &mut sink, &|_| ()).await;
+    run.meter.begin("fetching", estimating::announced(&run.item, run.ingest.space_bytes));
+    let follow = run.meter.follow();
+    let fetched = run.site.fetcher.download(url, &path, &expect, &mut sink, &follow).await;
     fetched.map_err(|error| error.about(&run.item.name))?;
     if let Some(claimed) = &run.item.claimed {
         let mut problems = Problems::default();
@@ -114,11 +117,15 @@ async fn files(run: &Run<'_>) -> Result<Package> {
         .map_err(|e| crate::package::unpack::unwritable(&directory, e))?;
     let room = JobRoom::open(run).await?;
     let (id, mut after) = (run.id(), 0);
+    // Estimating has asked for their sizes, where it was told.
+    run.meter.begin("fetching", run.ingest.space_bytes.map(|size| bytes(Some(size))));
     let mut problems = Problems::default();
     loop {
         let page = run.site.db.read(move |tx| ingest::files_after(tx, id, after, PORTION)).await?;
         let Some(last) = page.last().map(|f| f.number) else { break };
-        let missing = page.into_iter().filter(|file| !is_here(&directory, file));
+        let (here, missing): (Vec<_>, Vec<_>) =
+            page.into_iter().partition(|file| is_here(&directory, file));
+        run.meter.add(here.iter().map(|file| bytes(file.size)).sum());
         let mut fetches = stream::iter(missing)
             .map(|file| fetch(run, &directory, &room, file))
             .buffer_unordered(AT_ONCE);
@@ -142,7 +149,6 @@ async fn files(run: &Run<'_>) -> Result<Package> {
         }
         if count > 0 {
             failpoint("downloading.portion");
-            run.context.progress(format!("{last} files fetched")).await?;
         }
         after = last;
     }
@@ -192,7 +198,8 @@ async fn fetch(
     let path = place(directory, &file);
     let digest = wanted.claimed.as_ref().map(Claimed::to_string);
     let expect = Expect { size: wanted.size, digest, room: Some(room), bytes_max: None };
-    let fetched = run.site.fetcher.download(&wanted.url, &path, &expect, &mut sink, &|_| ()).await;
+    let follow = run.meter.follow();
+    let fetched = run.site.fetcher.download(&wanted.url, &path, &expect, &mut sink, &follow).await;
     fetched.map_err(|error| error.about(&file.path))?;
     let mut object = Owner::Archive.open_file(&path).ok().and_then(Stretch::of);
     let object = object.as_mut().map(|o| o as &mut dyn pronom::Source);

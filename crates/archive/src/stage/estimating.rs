@@ -114,6 +114,15 @@ fn grown(item: &Item, size: Option<i64>) -> Option<i64> {
     size.map(|size| if unpacked { size.saturating_mul(1 + GROWTH) } else { size })
 }
 
+/// How long a package is that is fetched, by the space that [`grown`] found it needs.
+pub(super) fn announced(item: &Item, space: Option<i64>) -> Option<u64> {
+    let told = item.size.or_else(|| {
+        let space = u64::try_from(space?).ok()?;
+        Some(space / u64::try_from(grown(item, Some(1))?).ok()?)
+    });
+    told.filter(|size| *size > 0)
+}
+
 /// Writes down every row of the manifest, and asks for the size of each.
 async fn manifest(run: &Run<'_>) -> Result<Option<i64>> {
     let path = manifest_file(run).await?;

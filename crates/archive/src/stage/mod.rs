@@ -7,6 +7,7 @@ mod earlier;
 pub mod estimating;
 pub mod identifying;
 mod mark;
+pub mod meter;
 pub mod notifying;
 pub mod provisioning;
 pub mod recording;
@@ -24,6 +25,7 @@ use crate::item::Item;
 use crate::profile::Profile;
 use crate::site::Site;
 use futures_util::future::BoxFuture;
+use meter::Meter;
 use queue::runtime::{Context, Stop, Work, Worker};
 use queue::{Claimed, Outcome, Passed, PipelineSettings, StageSettings};
 use std::path::PathBuf;
@@ -74,6 +76,8 @@ pub struct Run<'a> {
     pub item: Item,
     pub ingest: Ingest,
     pub profile: Profile,
+    /// Counts what the run has come past.
+    pub meter: Meter,
 }
 
 impl Run<'_> {
@@ -169,7 +173,6 @@ impl Work for Stage {
             },
             Err(error) => {
                 ingest::note_failed_file(job, context, &error);
-                tracing::info!(job = job.lease.job, stage = self.name, code = error.code(), %error);
                 match error.into() {
                     Outcome::Permanent(error) if is_of_another(job, &error) => {
                         Outcome::Permanent(error.unrecoverable())
@@ -197,9 +200,11 @@ impl Stage {
             None => self.load(job, context).await?,
         };
         failpoint(self.name);
-        let run = Run { site: &self.site, job, context, item, ingest, profile };
+        let meter = Meter::default();
+        let run =
+            Run { site: &self.site, job, context, item, ingest, profile, meter: meter.clone() };
         context.pass_on(passed(&run.ingest, &run.profile));
-        (self.function)(run).await
+        meter.during(context, (self.function)(run)).await
     }
 
     /// What is known of the job, and its collection's profile.
@@ -251,7 +256,8 @@ fn discarded(job: i64) -> Error {
 
 /// What the next stage would find in the database.
 fn passed(ingest: &Ingest, profile: &Profile) -> Passed {
-    let parts = (&ingest.package, &ingest.metadata, &ingest.stores, &ingest.summary, profile);
+    let said = (&ingest.said, &ingest.metadata);
+    let parts = (&ingest.package, said, &ingest.stores, &ingest.summary, profile);
     let passed = Passed::new((ingest.clone(), profile.clone()));
     match size(&parts) {
         // In memory it takes more than in JSON.

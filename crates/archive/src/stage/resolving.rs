@@ -3,7 +3,7 @@
 
 use super::earlier::{self, Counted, Repairs};
 use super::recording::into_queue;
-use super::verifying::fixity_detail;
+use super::verifying::fixity_check;
 use super::{Run, failpoint};
 use crate::codes::ObjectState;
 use crate::derived::{self, Meeting};
@@ -12,11 +12,12 @@ use crate::event::{self, Event};
 use crate::identity::SaidIds;
 use crate::ingest::{self, Ingest};
 use crate::item::{Mode, Update, stem};
+use crate::metadata::Metadata;
 use crate::premis::EventType;
 use crate::profile::{Identifiers, Profile, UpdateMode};
 use crate::registry;
 use crate::registry::resolve::{self, Asked, Counts, Found, Resolved};
-use db::{Micros, Statement, Tx, statement};
+use db::{Statement, Tx, statement};
 use queue::Outcome;
 use std::sync::Arc;
 
@@ -37,7 +38,8 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
         match answer {
             (Resolved::Elsewhere(lock), _) => return Ok(Outcome::Relock(lock)),
             (Resolved::NeedsIdentifier, _) => {
-                let minted = run.site.mint_outside(run.id(), &run.ingest.metadata).await?;
+                let minted =
+                    run.site.mint_outside(run.id(), &run.ingest.said.clone().settled()).await?;
                 failpoint("resolving.minted");
                 asked.minted = Some(minted);
             }
@@ -50,9 +52,12 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
         && counts.files_new + counts.files_changed + counts.files_absent == 0;
     run.ingest.object = Some(object);
     run.ingest.version = Some(resolved.head + 1);
-    run.ingest.unchanged = nothing_new
-        && resolved.metadata.as_deref()
-            == Some(serde_json::json!(run.ingest.metadata).to_string().as_str());
+    // What was said is kept apart: if the job resolves again, the version before may be another. Files
+    // that are unchanged say what they said before, when an option may have overruled them.
+    let said = if nothing_new { &run.item.metadata } else { &run.ingest.said };
+    let before = resolved.metadata.as_deref().map_or_else(Metadata::default, Metadata::of_registry);
+    run.ingest.metadata = said.clone().or(before.clone()).settled();
+    run.ingest.unchanged = nothing_new && run.ingest.metadata == before;
     let summary = &mut run.ingest.summary;
     summary.identifier = resolved.identifier.clone();
     summary.local_ids = resolved.local_ids.clone();
@@ -80,7 +85,6 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let (ingest, is_new) = (run.to_save(), resolved.state == ObjectState::Reserved);
     let identifier = resolved.identifier;
     let here = run.site.installation.clone();
-    let fixity_micros = i64::from(run.profile.fixity_days) * 86_400_000_000;
     run.context.record(move |tx| {
         ingest::save(tx, &ingest)?;
         if is_new {
@@ -88,7 +92,7 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
             event::keep(tx, job, &[assigned.note(identifier.clone())])?;
         }
         if ingest.unchanged {
-            record_checks(tx, &here, &ingest, &checked, fixity_micros).map_err(into_queue)?;
+            record_checks(tx, &here, &ingest, &checked).map_err(into_queue)?;
         }
         Ok(())
     });
@@ -127,25 +131,22 @@ async fn check_copies(run: &Run<'_>) -> Result<Vec<(String, Counted)>> {
 }
 
 /// Records what was repaired and what was read. The events belong to the object and to no version:
-/// the deposit makes none.
+/// the deposit makes none. The copies are not verified by it: content of earlier versions was not
+/// read.
 fn record_checks(
     tx: &mut Tx<'_>,
     here: &str,
     ingest: &Ingest,
     checked: &[(String, Counted)],
-    fixity_micros: Micros,
 ) -> Result<()> {
-    const VERIFIED: Statement = statement!("sql/copy_verified");
+    const CURRENT_READ: Statement = statement!("sql/copy_current_read");
     let now = tx.now();
     let mut events = event::kept(tx, ingest.job)?;
     events.retain(|event| event.kind == EventType::Recovery.as_str());
-    for (store, counted) in checked.iter().filter(|(_, counted)| counted.read > 0) {
-        let check = Event::of(here, ingest.job, EventType::FixityCheck, store, now);
-        let note = format!("{} files in store {store}", counted.read + counted.listed);
-        events.push(check.detail(fixity_detail(counted.read, counted.listed)).note(note));
+    for (store, counted) in checked {
+        events.extend(fixity_check(here, ingest.job, store, *counted, now));
         if counted.listed == 0 {
-            let due = now.saturating_add(fixity_micros);
-            tx.send(&VERIFIED, &db::params![ingest.object, store, now, due])?;
+            tx.send(&CURRENT_READ, &db::params![ingest.object, store, now])?;
         }
     }
     registry::events::insert(tx, ingest.object, None, Some(ingest.job), &events)
@@ -236,7 +237,7 @@ fn asked(run: &Run<'_>) -> Result<Asked> {
             Identifiers::Ezid => resolve::MintedBy::Service,
             Identifiers::Supplied => resolve::MintedBy::Nobody,
         },
-        title: run.ingest.metadata.what.clone(),
+        title: run.ingest.said.clone().settled().what,
         collection,
     })
 }

@@ -4,6 +4,7 @@
 
 use super::earlier;
 use super::mark::Mark;
+use super::meter::bytes;
 use super::resolving::update_of;
 use super::under_way::UnderWay;
 use super::validating::blocking;
@@ -30,7 +31,7 @@ const PAGE: i64 = 2000;
 /// Files up to this size are read whole and made durable together.
 const SMALL_BYTES: i64 = 256 * 1024;
 /// How much of them is in memory at a time, for each store.
-const BATCH_BYTES: usize = 16 * 1024 * 1024;
+const BATCH_BYTES: u64 = 16 * 1024 * 1024;
 /// Large files that are put into a directory at once: one is written while the next is read.
 const LARGE_AT_ONCE: usize = 2;
 /// Chunks of a file that are read before they are written.
@@ -45,6 +46,7 @@ pub async fn run(run: Run<'_>) -> Result<Outcome> {
     let members = package(&run)?.open()?;
     let marks = run.context.checkpoints().await?;
     let names = run.required_stores();
+    begin_meter(&run, "storing", names.len()).await?;
     try_join_all(names.iter().map(|name| async {
         let place = run.site.stores.get(name).await?;
         let done = marks.get(name).and_then(|mark| mark.parse::<i64>().ok());
@@ -55,6 +57,14 @@ pub async fn run(run: Run<'_>) -> Result<Outcome> {
     .await?;
     failpoint("storing.end");
     Ok(Outcome::success())
+}
+
+/// Counts all files of the job once for each of so many stores.
+pub(super) async fn begin_meter(run: &Run<'_>, what: &'static str, stores: usize) -> Result<()> {
+    let job = run.id();
+    let (_, size): (i64, i64) = run.site.db.read(move |tx| ingest::count_files(tx, job)).await?;
+    run.meter.begin(what, Some(bytes(Some(size)).saturating_mul(stores as u64)));
+    Ok(())
 }
 
 pub(super) fn package(run: &Run<'_>) -> Result<Package> {
@@ -145,12 +155,14 @@ async fn store(
             let size = u64::try_from(file.size.unwrap_or(0)).unwrap_or(0);
             let failed = |e| store_error(&place.name, e);
             if draft.reference(&file.path, sha512).map_err(failed)?.is_some() {
+                run.meter.add(size);
                 continue;
             }
             let was_put = file.number <= done || (is_large(&file) && large.covers(file.number));
             let there = was_put && draft.adopt(&file.path, sha512, size).await.map_err(failed)?;
-            if !there {
-                fresh.push(file);
+            match there {
+                true => run.meter.add(size),
+                false => fresh.push(file),
             }
         }
         let wrote = !fresh.is_empty();
@@ -202,12 +214,13 @@ pub(super) async fn put(
     let mut small = small.into_iter().peekable();
     while small.peek().is_some() {
         let mut batch = Vec::new();
-        let mut bytes = 0;
-        while let Some(file) = small.next_if(|_| bytes < BATCH_BYTES) {
-            bytes += usize::try_from(file.size.unwrap_or(0)).unwrap_or(0);
+        let mut together = 0;
+        while let Some(file) = small.next_if(|_| together < BATCH_BYTES) {
+            together += bytes(file.size);
             batch.push(file);
         }
         put_batch(place, members, draft, batch).await?;
+        run.meter.add(together);
         stop_if_told(run)?;
     }
     let local = place.root.store().capabilities().rename;
@@ -291,7 +304,6 @@ async fn put_stream(
         return Err(Error::Stopped);
     }
     put.map_err(|e| store_error(&place.name, e))?;
-    run.context.progress(format!("{} stored in {}", file.path, place.name)).await?;
     Ok(())
 }
 
@@ -308,7 +320,7 @@ pub(super) fn content(run: &Run<'_>, members: &Arc<dyn Members>, file: &JobFile)
     // One reader, one writer, and a little between them.
     let (sender, receiver) = mpsc::channel::<std::io::Result<Bytes>>(CHUNKS_BETWEEN);
     let (members, locator) = (members.clone(), file.locator.clone());
-    let stop = run.stop_flag();
+    let (stop, meter) = (run.stop_flag(), run.meter.clone());
     let flag = stop.flag.clone();
     let reading = tokio::task::spawn_blocking(move || {
         let mut reader = match members.open(&locator) {
@@ -328,7 +340,10 @@ pub(super) fn content(run: &Run<'_>, members: &Arc<dyn Members>, file: &JobFile)
             buffer.resize(CHUNK_BYTES, 0);
             let (chunk, over) = match fill(&mut *reader, buffer) {
                 Ok(0) => return,
-                Ok(read) => (Ok(buffer.split_to(read).freeze()), false),
+                Ok(read) => {
+                    meter.add(read as u64);
+                    (Ok(buffer.split_to(read).freeze()), false)
+                }
                 Err(error) => (Err(error), true),
             };
             if sender.blocking_send(chunk).is_err() || over {

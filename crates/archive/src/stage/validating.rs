@@ -23,7 +23,7 @@ use bagit::{Algorithm, Algorithms, Serialization};
 use queue::Outcome;
 use queue::rules::running;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -130,11 +130,17 @@ async fn plain(run: &Run<'_>, original: &Package) -> Result<Package> {
     let directory = run.make_directory()?;
     let stop = run.stop_flag();
     let bounds = bounds(run);
-    let (flag, original) = (stop.flag.clone(), original.clone());
+    // How much it grows by is not known before.
+    run.meter.begin("unpacking", None);
+    let (flag, original, meter) = (stop.flag.clone(), original.clone(), run.meter.clone());
     blocking(move || {
         let into = unpack::place_in(&directory, &original)?;
         if !into.exists() {
-            unpack(&original, serialization, &into, bounds, |_| !flag.load(Ordering::Relaxed))?;
+            let go_on = |written| {
+                meter.add(written);
+                !flag.load(Ordering::Relaxed)
+            };
+            unpack(&original, serialization, &into, bounds, go_on)?;
         }
         let plain = Package::at(Owner::Archive, Form::Tar, &into, &original.name)?;
         Ok(Package { deposited: original.fingerprint, ..plain })
@@ -165,14 +171,15 @@ async fn read(
     let done = read_so_far(run, original).await?;
     let algorithms = algorithms_for_stores(run).await;
     let stop = run.stop_flag();
-    let bytes = Arc::new(AtomicU64::new(0));
+    run.meter.begin("reading", None);
     let progress: Progress = {
-        let (flag, bytes) = (stop.flag.clone(), bytes.clone());
+        let (flag, meter) = (stop.flag.clone(), run.meter.clone());
         Arc::new(move |read| {
-            bytes.fetch_add(read, Ordering::Relaxed);
+            meter.add(read);
             !flag.load(Ordering::Relaxed)
         })
     };
+    let expect = run.meter.clone();
     let reader = Reader {
         package: package.clone(),
         serialization: sniffed(original)?,
@@ -186,6 +193,7 @@ async fn read(
         original: original.clone(),
         profile: validate::bag_profile(&run.profile)?,
         progress,
+        expect: Arc::new(move |bytes| expect.expect(bytes)),
     };
     let (sender, mut readings) = mpsc::channel::<Reading>(PORTION);
     let work = tokio::task::spawn_blocking(move || {
@@ -203,8 +211,6 @@ async fn read(
                 context.checkpoint_in(tx, SOURCE, &source)
             };
             run.context.write(keep).await?;
-            let read = bytes.load(Ordering::Relaxed);
-            run.context.progress(format!("{read} bytes read")).await?;
             last = Instant::now();
             failpoint("validating.portion");
         }
@@ -381,7 +387,7 @@ async fn finish(
     run.ingest.package = Some(package);
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     run.ingest.validated = Some((count(checked.kept.files), count(checked.kept.bytes)));
-    run.ingest.metadata = run.item.metadata.clone().or(std::mem::take(&mut checked.metadata));
+    run.ingest.said = run.item.metadata.clone().or(std::mem::take(&mut checked.metadata));
     let summary = &mut run.ingest.summary;
     summary.is_bag = checked.survey.is_bag;
     summary.of_package = checked.local_ids.clone();

@@ -1,20 +1,23 @@
 //! Compares the content digest of each deposited file in each store, also where its content is one
 //! of an earlier version: the store's own checksum where it vouches for the bytes, else by reading
-//! it back. What the version carries over beside that is listed, or read too; see `earlier`. Then the version's record and inventory are
-//! written; it still waits to be sealed.
+//! it back. What the version carries over beside that is listed, or read too; see `earlier`. Then the
+//! version's record and inventory are written; it still waits to be sealed.
 
-use super::earlier::{self, ContentState, Counted, Referred, Repairs, look_at_all};
+use super::earlier::{self, Counted, Repairs};
 use super::mark::Mark;
+use super::meter::{Meter, bytes};
 use super::resolving::update_of;
-use super::storing::{begin, digest, package, put, unreadable};
+use super::storing::{begin, begin_meter, digest, package, put, unreadable};
 use super::under_way::UnderWay;
 use super::validating::blocking;
 use super::{Run, failpoint};
+use crate::content::{ContentState, Method, Referred, look_at_all};
 use crate::error::{Error, Result};
 use crate::event::{self, Event};
 use crate::ingest::{self, JobFile, Waiting};
 use crate::item::Update;
-use crate::premis::EventType;
+use crate::premis::{EventType, Role};
+use crate::problem::plural;
 use crate::registry::carried;
 use crate::stores::{Place, store_error};
 use bagit::source::Members;
@@ -42,6 +45,7 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     }
     let members = package(&run)?.open()?;
     let names = run.required_stores();
+    begin_meter(&run, "verifying", names.len()).await?;
     let verified = try_join_all(names.iter().map(|name| async {
         let place = run.site.stores.get(name).await?;
         place.check_verifiable()?;
@@ -51,8 +55,7 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
             let repairs = Repairs::new(&members);
             let sealed = Sealed::Draft(&draft);
             let carried = earlier::carried_over(&run, &place, sealed, &repairs).await?;
-            looked.earlier.read += carried.read;
-            looked.earlier.listed += carried.listed;
+            looked.counted.add(carried);
         }
         Ok::<_, Error>((place, draft, looked))
     }))
@@ -67,15 +70,15 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
     let mut waiting = std::collections::BTreeMap::new();
     for (place, draft, looked) in verified {
         let failed = |e| store_error(&place.name, e);
-        let verified_at = match looked.earlier.listed {
+        let current_read_at = match looked.counted.listed {
             0 => None,
-            _ => Some(earlier::recorded(&run, &place).await?.copy.verified_at),
+            _ => Some(earlier::recorded(&run, &place).await?.copy.current_read_at),
         };
         carried.put(&place, &draft).await?;
         failpoint("verifying.carried");
         let unsealed = draft.write().await.map_err(failed)?;
         let (path, digest) = (unsealed.path, unsealed.inventory_digest);
-        waiting.insert(place.name.clone(), Waiting { path, digest, at, verified_at });
+        waiting.insert(place.name.clone(), Waiting { path, digest, at, current_read_at });
         failpoint("verifying.inventory");
     }
     run.ingest.summary.stores = waiting.keys().cloned().collect();
@@ -86,10 +89,10 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
 
 /// What was looked at in one store.
 struct Looked {
-    /// How many files brought new content.
-    files: u64,
-    /// How content of earlier versions was looked at.
-    earlier: Counted,
+    /// How content was looked at: new, and of earlier versions.
+    counted: Counted,
+    /// How many of the deposited files refer to content that could only be listed.
+    listed: u64,
     /// The last file, if there is no mark of that yet.
     mark: Option<i64>,
 }
@@ -105,52 +108,62 @@ async fn verify(
     let marks = run.context.checkpoints().await?;
     let done = marks.get(&place.name).and_then(|m| m.parse::<i64>().ok()).unwrap_or(0);
     let mut one_by_one = Mark::of(&marks, format!("{} one by one", place.name));
-    let (mut after, mut new, job) = (0, 0, run.id());
-    let mut earlier = Counted::default();
+    let listed_key = listed_key(&place.name);
+    let (mut after, mut files, job) = (0, 0, run.id());
+    // What an earlier run could only list is not looked at again, and was not read.
+    let mut listed = marks.get(&listed_key).and_then(|m| m.parse::<u64>().ok()).unwrap_or(0);
     let repairs = Repairs::new(members);
     let by_reading = !place.root.store().capabilities().digests;
     loop {
         let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
         let Some(last) = page.last().map(|f| f.number) else {
-            return Ok(Looked { files: new, earlier, mark: None });
+            return Ok(Looked { counted: Counted::of(place, files, listed), listed, mark: None });
         };
         let is_last = (page.len() as i64) < PAGE;
         let (mut small, mut taken, mut missing) = (Vec::new(), Vec::new(), Vec::new());
         let mut referred = HashMap::new();
         for file in page {
             let sha512 = digest(&file)?;
-            let size = u64::try_from(file.size.unwrap_or(0)).unwrap_or(0);
+            let size = bytes(file.size);
             match draft.reference(&file.path, sha512).map_err(failed)? {
                 Some(content) if content.sealed => {
-                    earlier.read += 1;
+                    files += 1;
+                    run.meter.add(size);
                     if file.number > done {
                         referred.entry(content.key).or_insert(file);
                     }
                     continue;
                 }
                 // Content of this version is compared for the file that brought it.
-                Some(_) => continue,
+                Some(_) => {
+                    run.meter.add(size);
+                    continue;
+                }
                 None => {}
             }
-            new += 1;
+            files += 1;
             if by_reading && size <= SMALL_BYTES {
                 let put = draft.presume(&file.path, sha512, size).await.map_err(failed)?;
-                if file.number > done {
-                    small.push((file, draft.key(&put)));
+                match file.number > done {
+                    true => small.push((file, draft.key(&put))),
+                    false => run.meter.add(size),
                 }
                 continue;
             }
             let put = draft.presume(&file.path, sha512, size).await.map_err(failed)?;
             if file.number > done && !one_by_one.covers(file.number) {
                 taken.push((file, draft.key(&put)));
+            } else {
+                run.meter.add(size);
             }
         }
-        missing.extend(compare_small(place, members, small).await?);
+        missing.extend(compare_small(run, place, members, small).await?);
         missing.extend(compare(run, place, members, taken, &mut one_by_one).await?);
         // What a store has lost since it was stored is put again, and looked at by the next run.
         if !missing.is_empty() {
             let lost = missing.len();
             run.context.checkpoint(place.name.clone(), "0").await?;
+            run.context.checkpoint(listed_key, "0").await?;
             one_by_one.forget(run).await?;
             // Another draft: this one takes it that they are there.
             let again = begin(run, place, Leftovers::Adopt).await?;
@@ -163,19 +176,26 @@ async fn verify(
                 ),
             ));
         }
-        let listed = compare_earlier(run, place, draft, &repairs, referred).await?;
-        earlier.read -= listed;
-        earlier.listed += listed;
+        let more = compare_earlier(run, place, draft, &repairs, referred).await?;
+        listed += more;
         if is_last {
-            return Ok(Looked { files: new, earlier, mark: (last > done).then_some(last) });
+            let counted = Counted::of(place, files, listed);
+            return Ok(Looked { counted, listed, mark: (last > done).then_some(last) });
         }
         if last > done {
+            if more > 0 {
+                run.context.checkpoint(listed_key.clone(), listed.to_string()).await?;
+            }
             run.context.checkpoint(place.name.clone(), last.to_string()).await?;
             failpoint("verifying.portion");
         }
-        run.context.progress(format!("{last} files looked at in {}", place.name)).await?;
         after = last;
     }
+}
+
+/// The checkpoint of how much could only be listed in a store.
+fn listed_key(store: &str) -> String {
+    format!("{store} listed")
 }
 
 /// Looks at content of earlier versions that deposited files refer to, and repairs it with them.
@@ -189,7 +209,7 @@ async fn compare_earlier(
 ) -> Result<u64> {
     let referred = files.iter().map(|(key, file)| Referred::of_file(file, key.clone()));
     let (mut listed, mut damaged) = (0, Vec::new());
-    for (referred, state) in look_at_all(place, referred.collect()).await? {
+    for (referred, state) in look_at_all(place, referred.collect(), Method::Checksum).await? {
         match state {
             ContentState::Good => {}
             ContentState::Listed => listed += 1,
@@ -204,6 +224,7 @@ async fn compare_earlier(
 
 /// Reads many small files back together; those that are not there.
 async fn compare_small(
+    run: &Run<'_>,
     place: &Place,
     members: &Arc<dyn Members>,
     files: Vec<(JobFile, String)>,
@@ -216,7 +237,12 @@ async fn compare_small(
         .collect()
     };
     let mut looks = stream::iter(portions)
-        .map(|portion| async move { look_at_portion(place, members, portion).await })
+        .map(|portion| async move {
+            let size = portion.iter().map(|(file, _)| bytes(file.size)).sum();
+            let found = look_at_portion(place, members, portion).await;
+            run.meter.add(size);
+            found
+        })
         .buffer_unordered(AT_ONCE);
     let mut missing = Vec::new();
     while let Some(found) = looks.next().await {
@@ -271,7 +297,7 @@ async fn compare(
                 let number = file.number;
                 // A set, because what is left of it ends with this run.
                 let mut task = JoinSet::new();
-                task.spawn(look(place.clone(), members.clone(), file, key));
+                task.spawn(look(place.clone(), members.clone(), file, key, run.meter.clone()));
                 let looked = task.join_next().await.transpose();
                 let looked = looked.map_err(|e| Error::transient("look_ended", e.to_string()))?;
                 Ok::<_, Error>((number, looked.unwrap_or(Ok(None))?))
@@ -292,8 +318,9 @@ async fn look(
     members: Arc<dyn Members>,
     file: JobFile,
     key: String,
+    meter: Meter,
 ) -> Result<Option<JobFile>> {
-    match same(&place, &members, &file, &key).await? {
+    match same(&place, &members, &file, &key, &meter).await? {
         Compared::Same => Ok(None),
         Compared::Missing => Ok(Some(file)),
         Compared::Other => blocking(move || Err(differs(&place, &members, &file))).await,
@@ -320,6 +347,7 @@ async fn same(
     members: &Arc<dyn Members>,
     file: &JobFile,
     key: &str,
+    meter: &Meter,
 ) -> Result<Compared> {
     let store = place.root.store();
     let failed = |e: store::Error| store_error(&place.name, e.into());
@@ -335,6 +363,7 @@ async fn same(
         };
         if let (Some(vouched), Some(known)) = (meta.vouched_sha256(), known) {
             let size = file.size.and_then(|size| u64::try_from(size).ok());
+            meter.add(bytes(file.size));
             return Ok(Compared::of(vouched.to_string() == known && size == Some(meta.size)));
         }
         if !meta.availability.is_readable() {
@@ -354,7 +383,9 @@ async fn same(
     };
     let mut hasher = Hasher::new(Algorithm::Sha512);
     while let Some(chunk) = body.next().await {
-        hasher.update(&chunk.map_err(failed)?);
+        let chunk = chunk.map_err(failed)?;
+        hasher.update(&chunk);
+        meter.add(chunk.len() as u64);
     }
     Ok(Compared::of(file.sha512.as_deref() == Some(hasher.finish().as_str())))
 }
@@ -438,12 +469,13 @@ fn hash(reader: &mut dyn Read, hasher: &mut Hasher) -> std::io::Result<()> {
 /// What happened so far becomes part of the version's record; with it goes the mark that all was
 /// looked at, so that what fails from here on need not do it again.
 async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Result<Vec<Event>> {
+    const REQUEUED_BY: db::Statement = db::statement!("sql/requeued_by");
     let id = run.id();
-    let stores: Vec<(String, u64, Counted, Option<i64>)> = verified
+    let stores: Vec<(String, Counted, u64, Option<i64>)> = verified
         .iter()
-        .map(|(place, _, l)| (place.name.clone(), l.files, l.earlier, l.mark))
+        .map(|(place, _, l)| (place.name.clone(), l.counted, l.listed, l.mark))
         .collect();
-    let name = run.item.name.clone();
+    let (name, submitter) = (run.item.name.clone(), super::storing::submitter(run));
     let here = run.site.installation.clone();
     let context = run.context.clone();
     let kept = run
@@ -451,22 +483,25 @@ async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Resu
         .write(move |tx| {
             let now = tx.now();
             let mut events = Vec::new();
-            for (index, (store, files, earlier, mark)) in stores.iter().enumerate() {
+            for (index, (store, counted, listed, mark)) in stores.iter().enumerate() {
                 if let Some(mark) = mark {
                     context.checkpoint_in(tx, store, &mark.to_string())?;
+                    context.checkpoint_in(tx, &listed_key(store), &listed.to_string())?;
                 }
-                let note =
-                    format!("{} files in store {store}", files + earlier.read + earlier.listed);
-                let detail = fixity_detail(files + earlier.read, earlier.listed);
-                let check = Event::of(&here, id, EventType::FixityCheck, store, now).detail(detail);
-                events.push(check.note(note.clone()));
+                events.extend(fixity_check(&here, id, store, *counted, now));
                 if index > 0 {
+                    let files = counted.read + counted.vouched + counted.listed;
+                    let note = format!("{} in store {store}", plural(files, "file"));
                     events
                         .push(Event::of(&here, id, EventType::Replication, store, now).note(note));
                 }
             }
             let ingestion = Event::of(&here, id, EventType::Ingestion, "", now);
-            events.push(ingestion.detail(name.clone()));
+            let ingestion = ingestion.detail(name.clone()).person(&submitter, Role::Submitter);
+            let requeued: Vec<(String,)> = tx.query(&REQUEUED_BY, &db::params![id])?;
+            let operators = requeued.into_iter();
+            events
+                .push(operators.fold(ingestion, |event, (who,)| event.person(who, Role::Operator)));
             event::keep(tx, id, &events)?;
             event::kept(tx, id)
         })
@@ -475,14 +510,32 @@ async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Resu
     Ok(kept)
 }
 
-/// What a fixity check did, for its event.
-pub(super) fn fixity_detail(read: u64, listed: u64) -> String {
-    match listed {
-        0 => format!("{read} files read and compared"),
-        _ => {
-            format!("{read} files read and compared; {listed} referenced, listed with their sizes")
-        }
+/// The event of a fixity check of what a deposit refers to in one store; none if nothing was
+/// compared.
+pub(super) fn fixity_check(
+    here: &str,
+    job: i64,
+    store: &str,
+    counted: Counted,
+    now: db::Micros,
+) -> Option<Event> {
+    let Counted { read, vouched, listed } = counted;
+    let mut did = Vec::new();
+    if read > 0 {
+        did.push(format!("{} read and compared", plural(read, "file")));
     }
+    if vouched > 0 {
+        did.push(format!("{} compared by the store's own checksum", plural(vouched, "file")));
+    }
+    if did.is_empty() {
+        return None;
+    }
+    if listed > 0 {
+        did.push(format!("{} referenced, listed with the size", plural(listed, "file")));
+    }
+    let note = format!("{} in store {store}", plural(read + vouched + listed, "file"));
+    let check = Event::of(here, job, EventType::FixityCheck, store, now);
+    Some(check.detail(did.join("; ")).note(note))
 }
 
 /// When the version was ingested, as its event says.

@@ -104,38 +104,60 @@ fn check_info(profile: &Profile, tags: &TagFiles, problems: &mut Problems) {
     let info = tags.info.as_ref().unwrap_or(&none);
     let name = if tags.info_name.is_empty() { "bag-info.txt" } else { tags.info_name };
     let identifier = profile.identifier();
-    if !info.values("BagIt-Profile-Identifier").any(|value| value == identifier) {
+    let named = info.values("BagIt-Profile-Identifier").any(|value| value == identifier);
+    if !named && !profile.identifier_optional {
         let message = format!("BagIt-Profile-Identifier: no tag has the value {identifier}");
         problems.add(Problem::error(Code::ProfileIdentifier, message).file(name));
     }
     for (label, rule) in &profile.bag_info {
-        check_tag(label, rule, info, name, problems);
+        check_tag("Bag-Info", label, rule, info, name, problems);
+    }
+    for (file, rules) in &profile.tag_files {
+        let found = tags.others.get(file).unwrap_or(&none);
+        for (label, rule) in rules {
+            check_tag(file, label, rule, found, file, problems);
+        }
     }
 }
 
-fn check_tag(label: &str, rule: &TagRule, info: &Tags, name: &str, problems: &mut Problems) {
+/// Checks one tag; `list` is what the profile calls the list of rules.
+fn check_tag(
+    list: &str,
+    label: &str,
+    rule: &TagRule,
+    info: &Tags,
+    name: &str,
+    problems: &mut Problems,
+) {
     let found: Vec<_> = info.all(label).collect();
     if found.is_empty() && rule.required {
-        let message = format!("Bag-Info: the profile requires the tag {label}");
+        let message = format!("{list}: the profile requires the tag {label}");
         problems.add(Problem::error(Code::ProfileTagMissing, message).file(name));
     } else if found.is_empty() && rule.recommended {
-        let message = format!("Bag-Info: the profile recommends the tag {label}");
+        let message = format!("{list}: the profile recommends the tag {label}");
         problems.add(Problem::warning(Code::ProfileTagRecommended, message).file(name));
     }
     if let Some(second) = found.get(1).filter(|_| !rule.repeatable) {
-        let message = format!("Bag-Info: the profile does not let the tag {label} be repeated");
+        let message = format!("{list}: the profile does not let the tag {label} be repeated");
         let problem = Problem::error(Code::ProfileTagRepeated, message);
         problems.add(problem.file(name).line(second.line));
     }
     for tag in found {
+        let allows = |value: &String| match rule.any_case {
+            true => value.to_lowercase() == tag.value.to_lowercase(),
+            false => *value == tag.value,
+        };
+        if tag.value.is_empty() && rule.empty_allowed {
+            continue;
+        }
         if rule.required && tag.value.is_empty() {
-            let message = format!("Bag-Info: the required tag {label} is empty");
+            let message = format!("{list}: the required tag {label} is empty");
             let problem = Problem::error(Code::ProfileTagMissing, message);
             problems.add(problem.file(name).line(tag.line));
-        } else if !rule.values.is_empty() && !rule.values.contains(&tag.value) {
+        } else if !rule.values.is_empty() && !rule.values.iter().any(allows) {
             let shown: String = tag.value.chars().take(100).collect();
-            let list = rule.values.join(", ");
-            let message = format!("Bag-Info: {label} is {shown:?}, and the profile allows {list}");
+            let allowed = rule.values.join(", ");
+            let message = format!("{list}: {label} is {shown:?}, and the profile allows {allowed}");
             let problem = Problem::error(Code::ProfileTagValue, message);
             problems.add(problem.file(name).line(tag.line));
         }

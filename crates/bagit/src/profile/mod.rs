@@ -1,8 +1,9 @@
 //! BagIt Profiles: what a receiver asks of bags beyond RFC 8493. All constraints of version 1.3,
-//! and those that 1.4 added.
+//! and those that 1.4 added; constraints on the tags of any tag file; and DART's format.
 
 mod catalog;
 mod check;
+mod dart;
 mod glob;
 
 pub use catalog::Catalog;
@@ -53,6 +54,16 @@ pub struct Profile {
     pub(crate) accept_serialization: Vec<String>,
     #[serde(rename = "Accept-BagIt-Version", default)]
     pub(crate) accept_version: Vec<String>,
+    /// The tags of tag files other than bag-info.txt, by the path of the file. Our own key: the
+    /// specification has none, and lets readers pass over keys that they do not know.
+    #[serde(rename = "Tag-Files", default)]
+    pub(crate) tag_files: BTreeMap<String, BTreeMap<String, TagRule>>,
+    /// A bag need not name the profile in its BagIt-Profile-Identifier.
+    #[serde(skip)]
+    pub(crate) identifier_optional: bool,
+    /// The directory in an archive must be named as the archive is.
+    #[serde(skip)]
+    pub(crate) base_must_match: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -61,7 +72,7 @@ pub(crate) struct ProfileInfo {
     pub identifier: String,
 }
 
-/// What a profile says of a tag of bag-info.txt.
+/// What a profile says of a tag of a tag file.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct TagRule {
     #[serde(default)]
@@ -72,6 +83,25 @@ pub(crate) struct TagRule {
     pub values: Vec<String>,
     #[serde(default = "yes")]
     pub repeatable: bool,
+    /// The tag may be there without a value.
+    #[serde(skip)]
+    pub empty_allowed: bool,
+    /// Upper and lower case are the same in `values`.
+    #[serde(skip)]
+    pub any_case: bool,
+}
+
+impl Default for TagRule {
+    fn default() -> TagRule {
+        TagRule {
+            required: false,
+            recommended: false,
+            values: Vec::new(),
+            repeatable: true,
+            empty_allowed: false,
+            any_case: false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -91,8 +121,15 @@ impl Profile {
     /// Reads a profile, and refuses one that contradicts itself.
     pub fn from_json(json: &[u8], name: &str) -> Result<Profile, Error> {
         let wrong = |reason: String| Error::Profile { name: name.to_owned(), reason };
-        let profile: Profile =
-            serde_json::from_slice(json).map_err(|e| wrong(format!("not a BagIt profile: {e}")))?;
+        let none = |e: serde_json::Error| wrong(format!("not a BagIt profile: {e}"));
+        let value: serde_json::Value = serde_json::from_slice(json).map_err(none)?;
+        let profile = match dart::is_dart(&value) {
+            true => serde_json::from_value::<dart::DartProfile>(value)
+                .map_err(none)?
+                .into_profile()
+                .map_err(wrong)?,
+            false => serde_json::from_value(value).map_err(none)?,
+        };
         profile.check_self().map_err(wrong)?;
         Ok(profile)
     }
@@ -106,6 +143,11 @@ impl Profile {
             return Err(Error::Profile { name, reason: "it is larger than 4 MiB".into() });
         }
         Profile::from_json(&std::fs::read(path).map_err(failed)?, &name)
+    }
+
+    /// The tag files, beside bag-info.txt, whose tags the profile constrains.
+    pub(crate) fn constrained_files(&self) -> impl Iterator<Item = &str> {
+        self.tag_files.keys().map(String::as_str)
     }
 
     /// The URL by which bags name the profile.
@@ -130,6 +172,10 @@ impl Profile {
         covers(&self.tag_manifests_required, &self.tag_manifests_allowed, "Tag-Manifests")?;
         covers(&self.tag_files_required, &self.tag_files_allowed, "Tag-Files")?;
         covers(&self.payload_files_required, &self.payload_files_allowed, "Payload-Files")?;
+        let mut names = self.tag_files.keys();
+        if let Some(name) = names.find(|name| crate::path::check(name).is_err()) {
+            return Err(format!("Tag-Files: {name:?} is no path in a bag"));
+        }
         if self.fetch_required && !self.allow_fetch {
             return Err("Fetch.txt-Required is true and Allow-Fetch.txt is false".into());
         }

@@ -126,7 +126,13 @@ fn manifest_line(
                 _ => Code::ManifestLineMalformed,
             };
             problems.add(at(Problem::error(code, error.to_string())));
-            return Ok(());
+            // The line is wrong, and its file is listed all the same.
+            let Some(path) = entry::path_of_malformed_line(&line.text) else { return Ok(()) };
+            let path = path.into_owned();
+            let digest = None;
+            let listed =
+                Expected { manifest: index, line: line.number, path: path.clone(), digest };
+            return survey.expect(&Item::Expected(listed), &path);
         }
     };
     let in_payload = entry.path.starts_with("data/");
@@ -155,7 +161,8 @@ fn manifest_line(
         problems.add(at(problem).path(entry.path.as_ref()));
     }
     let path = entry.path.into_owned();
-    let expected = Expected { manifest: index, line: line.number, path, digest: entry.digest };
+    let expected =
+        Expected { manifest: index, line: line.number, path, digest: Some(entry.digest) };
     let path = expected.path.clone();
     survey.expect(&Item::Expected(expected), &path)
 }

@@ -170,6 +170,9 @@ impl Judge<'_> {
             .iter()
             .find(|e| e.manifest == expected.manifest && e.path == expected.path);
         let Some(earlier) = earlier else { return };
+        if earlier.digest.is_none() || expected.digest.is_none() {
+            return;
+        }
         let name = self.manifest_name(expected.manifest);
         let problem = if earlier.digest == expected.digest {
             let message = format!("{}: listed in line {} already", expected.path, earlier.line);
@@ -188,6 +191,8 @@ impl Judge<'_> {
             return Err(Error::Stopped);
         }
         let mut checks: Vec<Vec<Check>> = vec![Vec::new(); group.found.len()];
+        // Manifests that name a file in a line that has no checksum.
+        let mut named: Vec<Vec<u16>> = vec![Vec::new(); group.found.len()];
         let mut missing: Vec<&Expected> = Vec::new();
         if self.shared.options.mode != Mode::Fast {
             for expected in &group.expected {
@@ -198,8 +203,15 @@ impl Judge<'_> {
                         let algorithm =
                             self.shared.tags.manifests[usize::from(expected.manifest)].algorithm;
                         let Expected { digest, manifest, line, .. } = *expected;
-                        checks[index].push(Check { algorithm, digest, manifest, line });
+                        match digest {
+                            Some(digest) => {
+                                checks[index].push(Check { algorithm, digest, manifest, line });
+                            }
+                            None => named[index].push(manifest),
+                        }
                     }
+                    // A line that is wrong is told of; what it seems to name may not be meant.
+                    None if expected.digest.is_none() => {}
                     None => missing.push(expected),
                 }
             }
@@ -208,8 +220,9 @@ impl Judge<'_> {
         let fetches = self.judge_pending(group);
         group.expected.clear();
         group.pending.clear();
-        for ((found, checks), fetch) in group.found.drain(..).zip(checks).zip(fetches) {
-            if !self.file(found, checks, fetch, put)? {
+        let found = group.found.drain(..).zip(checks).zip(named).zip(fetches);
+        for (((found, checks), named), fetch) in found {
+            if !self.file(found, checks, &named, fetch, put)? {
                 return Ok(false);
             }
         }
@@ -288,6 +301,7 @@ impl Judge<'_> {
         &self,
         found: Found,
         checks: Vec<Check>,
+        named: &[u16],
         fetch: Option<(u64, u64)>,
         put: &mut dyn FnMut(Task) -> bool,
     ) -> Result<bool, Error> {
@@ -300,7 +314,7 @@ impl Judge<'_> {
             lock(&self.shared.totals).payload_seen = true;
         }
         if self.shared.options.mode != Mode::Fast && !matches!(found.what, What::Wrong { .. }) {
-            self.judge_listing(&found.path, is_payload, &checks);
+            self.judge_listing(&found.path, is_payload, &checks, named);
         }
         if let Some(profile) = &self.shared.options.profile {
             let mut totals = lock(&self.shared.totals);
@@ -348,7 +362,7 @@ impl Judge<'_> {
     }
 
     /// Says whether a file is in all manifests in which it must be.
-    fn judge_listing(&self, path: &str, is_payload: bool, checks: &[Check]) {
+    fn judge_listing(&self, path: &str, is_payload: bool, checks: &[Check], named: &[u16]) {
         if path::is_system_file(path) {
             let message =
                 "operating systems leave such files behind; is it meant to be in the bag?";
@@ -356,7 +370,8 @@ impl Judge<'_> {
         }
         let manifests = &self.shared.tags.manifests;
         let kind = || manifests.iter().enumerate().filter(|(_, m)| m.is_tag != is_payload);
-        let listed = |index: usize| checks.iter().any(|c| usize::from(c.manifest) == index);
+        let lines = || checks.iter().map(|check| check.manifest).chain(named.iter().copied());
+        let listed = |index: usize| lines().any(|manifest| usize::from(manifest) == index);
         let lacking = || kind().filter(|(index, _)| !listed(*index)).map(|(_, m)| m.name.as_str());
         let in_none = kind().all(|(index, _)| !listed(index));
         if is_payload && in_none {

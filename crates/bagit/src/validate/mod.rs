@@ -16,7 +16,7 @@ use crate::algorithm::{Algorithm, Algorithms};
 use crate::declaration::Version;
 use crate::error::Error;
 use crate::info::{Oxum, Tags};
-use crate::problem::{Code, Problem, Problems};
+use crate::problem::{Code, Problem, Problems, Severity};
 use crate::profile::Profile;
 use crate::source::open::{Bag, Container};
 use crate::source::{Ending, Serialization};
@@ -170,7 +170,7 @@ fn run(bag: &Bag, options: &Options, observer: &dyn Observer) -> Result<Report, 
             "the bag's files are at the top of the archive; they should be in one directory";
         problems.add(Problem::warning(Code::BaseDirectoryMissing, message));
     }
-    check_base_name(bag, &survey, &mut problems);
+    check_base_name(bag, &survey, options, &mut problems);
     if let Some((ending, fault)) = survey.ending.and_then(|e| Some((e, e.fault()?))) {
         let code = match ending {
             Ending::DataAfter { .. } => Code::ArchiveDataAfterEnd,
@@ -205,10 +205,12 @@ fn run(bag: &Bag, options: &Options, observer: &dyn Observer) -> Result<Report, 
     })
 }
 
-fn check_base_name(bag: &Bag, survey: &Survey, problems: &mut Problems) {
+fn check_base_name(bag: &Bag, survey: &Survey, options: &Options, problems: &mut Problems) {
     let base = survey.root.trim_end_matches('/');
     if let Some(stem) = bag.stem().filter(|stem| !base.is_empty() && *stem != base) {
         let message = format!("the archive is named {stem:?}, and the bag in it {base:?}");
-        problems.add(Problem::warning(Code::BaseDirectoryName, message));
+        let must = options.profile.as_ref().is_some_and(|profile| profile.base_must_match);
+        let severity = if must { Severity::Error } else { Severity::Warning };
+        problems.add(Problem::new(severity, Code::BaseDirectoryName, message));
     }
 }

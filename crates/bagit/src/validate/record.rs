@@ -32,7 +32,8 @@ pub(crate) struct Expected {
     pub manifest: u16,
     pub line: u64,
     pub path: String,
-    pub digest: Digest,
+    /// None where the line names the file and has no checksum that could be one.
+    pub digest: Option<Digest>,
 }
 
 /// A line of `fetch.txt`.
@@ -124,6 +125,13 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.bytes()?.to_vec()).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
+    fn optional_digest(&mut self) -> io::Result<Option<Digest>> {
+        match self.bytes()? {
+            [] => Ok(None),
+            bytes => Digest::from_bytes(bytes).map(Some).ok_or(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
     fn digest(&mut self) -> io::Result<Digest> {
         Digest::from_bytes(self.bytes()?).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
@@ -161,7 +169,7 @@ impl Item {
                 writer.number(expected.manifest.into());
                 writer.number(expected.line);
                 writer.bytes(expected.path.as_bytes());
-                writer.bytes(expected.digest.as_bytes());
+                writer.bytes(expected.digest.as_ref().map_or(&[], Digest::as_bytes));
             }
             Item::Pending(pending) => {
                 writer.0.push(5);
@@ -189,7 +197,7 @@ impl Item {
                 manifest: reader.number()? as u16,
                 line: reader.number()?,
                 path: reader.text()?,
-                digest: reader.digest()?,
+                digest: reader.optional_digest()?,
             }),
             5 => Item::Pending(Pending {
                 line: reader.number()?,
@@ -227,7 +235,13 @@ mod tests {
             found(What::Digests(digests)),
             found(wrong(Kind::Symlink).unwrap()),
             found(wrong(Kind::Unsupported("x")).unwrap()),
-            Item::Expected(Expected { manifest: 3, line: 9, path: "p".into(), digest }),
+            Item::Expected(Expected {
+                manifest: 3,
+                line: 9,
+                path: "p".into(),
+                digest: Some(digest),
+            }),
+            Item::Expected(Expected { manifest: 0, line: 1, path: "p".into(), digest: None }),
             Item::Pending(Pending { line: 1, path: "q".into(), length: None }),
         ];
         let mut body = Vec::new();

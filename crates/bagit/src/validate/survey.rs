@@ -9,6 +9,7 @@ use crate::algorithm::Algorithms;
 use crate::error::Error;
 use crate::path::{self, Unsafe};
 use crate::problem::{Code, Problem, Problems};
+use crate::profile::Profile;
 use crate::source::open::{Bag, Container, TarStream, start_stream};
 use crate::source::read_at::Section;
 use crate::source::{Ending, Kind, Member};
@@ -40,6 +41,8 @@ enum Place {
 pub(crate) struct Survey {
     pub sorter: Sorter,
     asides: Vec<Aside>,
+    /// The tag files of which a profile says more, by their paths in the bag.
+    wanted: Vec<String>,
     too_many: bool,
     spool: Option<File>,
     spool_bytes: u64,
@@ -67,6 +70,12 @@ impl Survey {
         let mut survey = Survey {
             sorter: Sorter::new(options.memory_bytes),
             asides: Vec::new(),
+            wanted: options
+                .profile
+                .iter()
+                .flat_map(Profile::constrained_files)
+                .map(Into::into)
+                .collect(),
             too_many: false,
             spool: None,
             spool_bytes: 0,
@@ -165,11 +174,22 @@ impl Survey {
     }
 
     fn note_random(&mut self, member: Member) -> Result<(), Error> {
-        if member.kind == Kind::File && is_aside(&member.path) {
+        if member.kind == Kind::File && self.is_aside(&member.path) {
             let place = Place::Locator(member.locator.clone());
             self.set_aside(Aside { path: member.path.clone(), place });
         }
         self.note(&Item::Found(Found::from_member(member)))
+    }
+
+    /// Whether a file is to be read before the others: it decides how the bag is read, or the
+    /// profile constrains its tags.
+    fn is_aside(&self, path: &str) -> bool {
+        let is = |wanted: &String| {
+            let above = path.strip_suffix(wanted.as_str());
+            // The bag may be the container or a directory in it.
+            above.is_some_and(|above| above.is_empty() || above.find('/') == Some(above.len() - 1))
+        };
+        is_aside(path) || self.wanted.iter().any(is)
     }
 
     fn set_aside(&mut self, aside: Aside) {
@@ -224,7 +244,7 @@ impl Survey {
                     continue;
                 }
             };
-            let aside = is_aside(&member.path) && self.asides.len() < SET_ASIDE_MAX;
+            let aside = self.is_aside(&member.path) && self.asides.len() < SET_ASIDE_MAX;
             let at = self.spool_bytes;
             let spool = if aside { Some(self.spool()?) } else { None };
             let digests =
@@ -240,7 +260,7 @@ impl Survey {
                 self.spool_bytes = at + size;
                 let place = Place::Spool { at, end: at + size };
                 self.set_aside(Aside { path: member.path.clone(), place });
-            } else if is_aside(&member.path) {
+            } else if self.is_aside(&member.path) {
                 self.too_many = true;
             }
             let what = What::Digests(digests);
@@ -298,6 +318,14 @@ impl Survey {
 
     pub fn tag_file(&self, name: &str) -> Option<Aside> {
         self.tag_files().find(|(n, _)| *n == name).map(|(_, aside)| aside.clone())
+    }
+
+    /// The tag files of which a profile says more, as far as they are there.
+    pub fn wanted_files(&self) -> impl Iterator<Item = (&str, Aside)> {
+        self.wanted.iter().filter_map(|name| {
+            let is = |aside: &&Aside| aside.path.strip_prefix(&self.root) == Some(name);
+            self.asides.iter().find(is).map(|aside| (name.as_str(), aside.clone()))
+        })
     }
 
     pub fn has_data_directory(&self) -> bool {

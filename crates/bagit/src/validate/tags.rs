@@ -10,6 +10,7 @@ use crate::problem::{Code, Problem, Problems, Severity};
 use crate::source::open::Bag;
 use crate::source::zip::CrcMismatch;
 use crate::text::{Encoding, Lines};
+use std::collections::BTreeMap;
 use std::io::Read;
 
 /// bagit.txt has two lines; what is longer is not one.
@@ -30,6 +31,8 @@ pub(crate) struct TagFiles {
     pub declaration: Declaration,
     pub info: Option<Tags>,
     pub info_name: &'static str,
+    /// The tags of other files, of which a profile says more.
+    pub others: BTreeMap<String, Tags>,
     pub manifests: Vec<Manifest>,
     /// Names of algorithms in manifests that cannot be computed: name, and whether of tags.
     pub unknown: Vec<(String, bool)>,
@@ -41,7 +44,12 @@ impl TagFiles {
         let mut tags = TagFiles::default();
         tags.read_declaration(bag, survey, problems)?;
         tags.find_manifests(survey, problems);
-        tags.read_info(bag, survey, problems)?;
+        tags.read_info(bag, survey, problems);
+        for (name, aside) in survey.wanted_files() {
+            if let Some(read) = tags.read_tags(bag, survey, name, &aside, problems) {
+                tags.others.insert(name.to_owned(), read);
+            }
+        }
         tags.fetch = survey.tag_file("fetch.txt");
         Ok(tags)
     }
@@ -145,24 +153,31 @@ impl TagFiles {
         }
     }
 
-    fn read_info(
-        &mut self,
-        bag: &Bag,
-        survey: &Survey,
-        problems: &mut Problems,
-    ) -> Result<(), Error> {
+    fn read_info(&mut self, bag: &Bag, survey: &Survey, problems: &mut Problems) {
         // Up to 0.95 the file had another name.
         let found = ["bag-info.txt", "package-info.txt"]
             .into_iter()
             .find_map(|name| survey.tag_file(name).map(|aside| (name, aside)));
-        let Some((name, aside)) = found else { return Ok(()) };
+        let Some((name, aside)) = found else { return };
         self.info_name = name;
+        self.info = self.read_tags(bag, survey, name, &aside, problems);
+    }
+
+    /// Reads the tags of a file; what cannot be read is a problem and gives none.
+    fn read_tags(
+        &self,
+        bag: &Bag,
+        survey: &Survey,
+        name: &str,
+        aside: &Aside,
+        problems: &mut Problems,
+    ) -> Option<Tags> {
         let strict = self.is_strict();
-        let reader = match survey.open(bag, &aside) {
+        let reader = match survey.open(bag, aside) {
             Ok(reader) => reader,
             Err(error) => {
                 problems.add(unreadable(name, &error));
-                return Ok(());
+                return None;
             }
         };
         let mut lines = Lines::new(reader, self.encoding());
@@ -174,11 +189,7 @@ impl TagFiles {
         if lines.has_utf8_bom() {
             problems.add(bom(name));
         }
-        match read {
-            Ok(tags) => self.info = Some(tags),
-            Err(error) => problems.add(unreadable(name, &error)),
-        }
-        Ok(())
+        read.map_err(|error| problems.add(unreadable(name, &error))).ok()
     }
 }
 

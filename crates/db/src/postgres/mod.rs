@@ -18,13 +18,14 @@ use crate::address::Server;
 use crate::error::{Error, Result};
 use crate::migrate;
 use crate::operation::{Arrival, Inbox, Lane, Operation, panic_text};
+use crate::outage::Outage;
 use crate::tx::{Failure, Inner, Tx};
 use crate::wakes::Wakes;
 use crate::{Migration, Options};
 use news::News;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The advisory lock that migrations run under ("ACCN").
 const MIGRATION_LOCK: i64 = 0x4143_434e;
@@ -41,6 +42,7 @@ const NAP_LONGEST: Duration = Duration::from_secs(1);
 pub(crate) struct PostgresEngine {
     inbox: Arc<Inbox>,
     news: Arc<News>,
+    outage: Arc<Outage>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -59,6 +61,7 @@ impl PostgresEngine {
             Some(prepared.unwrap_or_else(|panic| Err(Error::Panic(panic_text(&*panic))))?);
         let inbox = Arc::new(Inbox::new(options.waiting_max));
         let news = Arc::new(News::start(server)?);
+        let outage = Arc::new(Outage::default());
         let mut threads = Vec::new();
         for _ in 0..options.connections.max(1) {
             let mut worker = Worker {
@@ -68,6 +71,7 @@ impl PostgresEngine {
                 mark: Mark { id: rand::random_range(1..i64::MAX), number: 0 },
                 wakes: wakes.clone(),
                 news: news.clone(),
+                outage: outage.clone(),
             };
             let inbox = inbox.clone();
             let thread =
@@ -83,11 +87,15 @@ impl PostgresEngine {
                 Error::Other("starting a database thread".to_string(), e.to_string())
             })?);
         }
-        Ok(PostgresEngine { inbox, news, threads })
+        Ok(PostgresEngine { inbox, news, outage, threads })
     }
 
     pub fn submit(&self, operation: Box<dyn Operation>, lane: Option<Lane>) {
         self.inbox.push(operation, lane.unwrap_or(Lane::Normal));
+    }
+
+    pub fn unavailable_since(&self) -> Option<SystemTime> {
+        self.outage.since()
     }
 
     /// Hears of what other processes do.
@@ -164,6 +172,7 @@ struct Worker {
     mark: Mark,
     wakes: Arc<Wakes>,
     news: Arc<News>,
+    outage: Arc<Outage>,
 }
 
 /// How one run of a closure ended.
@@ -252,7 +261,19 @@ impl Worker {
     fn connected(&mut self) -> Result<()> {
         if self.connection.as_ref().is_none_or(PostgresConnection::is_closed) {
             let step = self.options.step.clone();
-            self.connection = Some(PostgresConnection::open_for_work(&self.server, step)?);
+            self.connection = match PostgresConnection::open_for_work(&self.server, step) {
+                Ok(connection) => {
+                    // Not by a connection that was there before: it may not know yet that it broke.
+                    self.outage.ends(self.server.shown());
+                    Some(connection)
+                }
+                Err(error) => {
+                    if let Error::Unavailable(_, why) = &error {
+                        self.outage.begins(self.server.shown(), why);
+                    }
+                    return Err(error);
+                }
+            };
         }
         Ok(())
     }

@@ -2,8 +2,9 @@
 
 use super::parse::is_uri;
 use super::{Entry, Inventory};
-use crate::code::{Code, Findings};
+use crate::code::Code;
 use crate::digest::Algorithm;
+use crate::findings::Findings;
 use crate::path;
 use crate::version::VersionName;
 use std::collections::HashSet;

@@ -10,9 +10,10 @@ mod write;
 pub(crate) use parse::{Parsed, parse};
 
 use crate::Limits;
-use crate::code::{Code, Finding, Findings};
+use crate::code::{Code, Finding};
 use crate::digest::Algorithm;
 use crate::error::{Error, Result};
+use crate::findings::Findings;
 use crate::intern::{Digests, Paths};
 use crate::version::{Spec, VersionName};
 use std::collections::BTreeMap;

@@ -3,9 +3,10 @@
 
 use super::{About, Entry, Inventory, User, Version, check};
 use crate::Limits;
-use crate::code::{Code, Findings};
+use crate::code::Code;
 use crate::digest::Algorithm;
 use crate::error::Error;
+use crate::findings::Findings;
 use crate::json::{Fault, Kind, Reader};
 use crate::path::{self, PathFault};
 use crate::version::{Spec, VersionName};

@@ -32,6 +32,8 @@ pub(super) struct Content {
     digests: Vec<Option<u32>>,
     /// Which were listed.
     there: Vec<bool>,
+    /// The versions whose content directories were listed, and have nothing in them.
+    empty: HashSet<VersionName>,
     /// Files that were listed and that the root's manifest does not have.
     unknown: HashSet<String>,
     /// Digests beyond those of the root's manifest, sorted.
@@ -48,6 +50,7 @@ impl Content {
         let mut content = Content {
             digests,
             there: vec![false; root.paths.len()],
+            empty: HashSet::new(),
             unknown: HashSet::new(),
             expected: Vec::new(),
             texts: Digests::default(),
@@ -144,7 +147,14 @@ impl Content {
     ) -> Result<()> {
         for version in versions {
             let directory = format!("{version}/{}", root.content_directory());
-            self.list_version(object, root, &directory).await?;
+            match self.list_version(object, root, &directory).await {
+                Ok(true) => {}
+                Ok(false) => drop(self.empty.insert(*version)),
+                Err(error) => {
+                    object.unable(&directory, error)?;
+                    self.assume_there(root, &directory);
+                }
+            }
         }
         for (number, digest) in (0..).zip(&self.digests) {
             if digest.is_none() || self.there[number as usize] {
@@ -159,23 +169,39 @@ impl Content {
         Ok(())
     }
 
+    /// Whether a version has no content, as far as that could be seen.
+    pub(super) fn is_empty(&self, version: VersionName) -> bool {
+        self.empty.contains(&version)
+    }
+
+    /// Has the content of a directory that cannot be listed looked for by name.
+    fn assume_there(&mut self, root: &Inventory, directory: &str) {
+        for (number, there) in (0..).zip(&mut self.there) {
+            let path = root.paths.get(number);
+            *there |= path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'));
+        }
+    }
+
+    /// Lists a version's content; tells whether there is any.
     async fn list_version(
         &mut self,
         object: &mut ObjectValidation,
         root: &Inventory,
         directory: &str,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         // Beyond so many, a file that an earlier inventory knows may be told of twice.
         const UNKNOWN_MAX: usize = 100_000;
         // An inventory that names no such directory was told of already.
         let prefix = object.key(directory);
-        if store::check_key(&prefix).is_err() {
-            return Ok(());
+        if store::check_existing_key(&prefix).is_err() {
+            return Ok(true);
         }
         let mut entries = list_all(object.store.clone(), &prefix, true);
         // What the findings call the places: relative to the object.
         let cut = if object.path.is_empty() { 0 } else { object.path.len() + 1 };
+        let mut has_content = false;
         while let Some(entry) = entries.try_next().await? {
+            has_content |= entry.kind != Kind::Directory;
             let path = entry.key.get(cut..).unwrap_or_default();
             let number = root.paths.find(path).filter(|n| self.digests[*n as usize].is_some());
             match (entry.kind, number) {
@@ -186,14 +212,15 @@ impl Content {
                         self.unknown.insert(path.to_owned());
                     }
                 }
-                (Kind::Directory, _) if path == directory => {
-                    object.found(Code::W003, path, "an empty content directory");
-                }
                 (Kind::Directory, _) => object.found(Code::E024, path, "an empty directory"),
                 (Kind::Other, _) => object.found(Code::E090, path, "a link or special file"),
+                (Kind::NotUtf8, _) => {
+                    let message = "its name is not UTF-8, so that no manifest can have it";
+                    object.found(Code::E023, path, message);
+                }
             }
         }
-        Ok(())
+        Ok(has_content)
     }
 
     /// Reads the content and compares its digests.
@@ -259,7 +286,7 @@ impl Content {
             Err(Error::Store(error)) if error.kind() == store::ErrorKind::Corrupt => {
                 object.found(Code::E092, path, error.to_string());
             }
-            Err(error) => return Err(error),
+            Err(error) => object.unable(path, error)?,
         }
         Ok(())
     }

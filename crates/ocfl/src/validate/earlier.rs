@@ -20,10 +20,27 @@ pub(super) async fn validate(
     let mut spec = root.spec;
     for name in versions.iter().rev() {
         let relative = name.to_string();
-        let directory = object.directory(&relative).await?;
-        let found = object.inventory(&directory, &relative, Some(&root_findings)).await?;
+        let directory = match object.directory(&relative).await {
+            Ok(directory) => directory,
+            Err(error) => {
+                object.unable(&relative, error)?;
+                continue;
+            }
+        };
+        let found = match object.inventory(&directory, &relative, Some(&root_findings)).await {
+            Ok(found) => found,
+            Err(error) => {
+                object.unable(&format!("{relative}/{INVENTORY}"), error)?;
+                None
+            }
+        };
         let algorithm = found.as_ref().map_or(root.algorithm, |(_, inventory)| inventory.algorithm);
         version_directory(object, root, &directory, &relative, algorithm);
+        let has_content = directory.directories.contains(root.content_directory());
+        if has_content && content.is_empty(*name) {
+            let place = format!("{relative}/{}", root.content_directory());
+            object.found(Code::W003, &place, "the version has no files, and a content directory");
+        }
         let Some((digest, inventory)) = found else {
             if !directory.files.contains(INVENTORY) {
                 object.found(Code::W010, &relative, "the version has no inventory");
@@ -72,6 +89,10 @@ fn version_directory(
             let place = format!("{relative}/{name}");
             object.found(Code::W002, &place, "a directory beside the content directory");
         }
+    }
+    for name in &directory.not_utf8 {
+        let place = format!("{relative}/{name}");
+        object.found(Code::E015, &place, "there is no place for a name that is not UTF-8");
     }
     for name in &directory.others {
         let place = format!("{relative}/{name}");

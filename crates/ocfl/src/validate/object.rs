@@ -1,10 +1,11 @@
 //! The validation of one object: what lies in its root, then inventories, then content.
 
 use super::{REGISTERED, Validation, content, earlier};
-use crate::code::{Code, Findings};
+use crate::code::Code;
 use crate::digest::Algorithm;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fetch::{self, Fetched, Small};
+use crate::findings::Findings;
 use crate::inventory::{INVENTORY, Inventory};
 use crate::sidecar;
 use crate::version::{Spec, VersionName};
@@ -13,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{Kind, Store, join, list_all};
 
-/// Validates the object at `path` in a store.
+/// Validates the object at `path` in a store. What cannot be read is in the findings, as
+/// unchecked; this fails only if the store as a whole does not answer.
 pub async fn validate_object(
     store: Arc<dyn Store>,
     path: &str,
@@ -32,22 +34,31 @@ pub(super) async fn validate(
     const TRIES: usize = 5;
     let is_replaced = store.capabilities().rename;
     let key = join(path, INVENTORY);
-    let identity = || async { fetch::found(store.head(&key).await) };
-    let mut before = if is_replaced { identity().await? } else { None };
+    // What prevents this is met again below.
+    let identity = || async { fetch::found(store.head(&key).await).ok().flatten() };
+    let mut before = if is_replaced { identity().await } else { None };
     for tries in 1.. {
         let mut object = ObjectValidation {
             store: store.clone(),
             path: path.to_owned(),
             validation: validation.clone(),
             findings: Findings::default(),
+            spec: None,
         };
-        let known = object.run().await?;
-        if !is_replaced || object.findings.is_valid() || tries == TRIES {
-            return Ok((object.findings, known));
+        let known = match object.run().await {
+            Ok(known) => known,
+            Err(error) => {
+                object.unable("", error)?;
+                None
+            }
+        };
+        let findings = object.findings.in_terms_of(object.spec.unwrap_or_default());
+        if !is_replaced || findings.is_valid() || tries == TRIES {
+            return Ok((findings, known));
         }
-        let now = identity().await?;
+        let now = identity().await;
         if now == before {
-            return Ok((object.findings, known));
+            return Ok((findings, known));
         }
         before = now;
     }
@@ -59,6 +70,8 @@ pub(super) struct ObjectValidation {
     pub(super) path: String,
     pub(super) validation: Validation,
     pub(super) findings: Findings,
+    /// The specification that the object declares, or else its inventory.
+    spec: Option<Spec>,
 }
 
 /// What lies directly in a directory.
@@ -66,7 +79,10 @@ pub(super) struct ObjectValidation {
 pub(super) struct Directory {
     pub(super) files: BTreeSet<String>,
     pub(super) directories: BTreeSet<String>,
+    /// Links and special files.
     pub(super) others: BTreeSet<String>,
+    /// Names that are not UTF-8, of whatever they name.
+    pub(super) not_utf8: BTreeSet<String>,
 }
 
 impl Directory {
@@ -77,9 +93,25 @@ impl Directory {
     }
 }
 
+/// Whether an error is about the store, and not about something in it: it was met again by every
+/// retry.
+pub(super) fn is_outage(error: &Error) -> bool {
+    matches!(error, Error::Store(error) if error.is_retryable())
+}
+
 impl ObjectValidation {
     pub(super) fn found(&mut self, code: Code, place: &str, message: impl Into<String>) {
         self.findings.add(code, place, message);
+    }
+
+    /// Records that something could not be checked. Fails with the error instead where the store
+    /// as a whole does not answer, so that nothing else could be checked either.
+    pub(super) fn unable(&mut self, place: &str, error: Error) -> Result<()> {
+        if is_outage(&error) {
+            return Err(error);
+        }
+        self.findings.add_unchecked(place, &error);
+        Ok(())
     }
 
     pub(super) fn key(&self, relative: &str) -> String {
@@ -99,6 +131,7 @@ impl ObjectValidation {
                 Kind::File => directory.files.insert(name),
                 Kind::Directory => directory.directories.insert(name),
                 Kind::Other => directory.others.insert(name),
+                Kind::NotUtf8 => directory.not_utf8.insert(name),
             };
             count += 1;
             if count > NAMES_MAX {
@@ -112,11 +145,19 @@ impl ObjectValidation {
     async fn run(&mut self) -> Result<Option<(String, Spec)>> {
         let top = self.directory("").await?;
         let spec = self.declaration(&top).await?;
+        self.spec = spec;
         self.extensions(&top).await?;
-        let root = self.inventory(&top, "", None).await?;
+        let root = match self.inventory(&top, "", None).await {
+            Ok(root) => root,
+            Err(error) => {
+                self.unable(INVENTORY, error)?;
+                None
+            }
+        };
         let algorithm = root.as_ref().map(|(_, inventory)| inventory.algorithm);
         self.top_level(&top, algorithm);
         let Some((digest, inventory)) = root else { return Ok(None) };
+        self.spec = spec.or(Some(inventory.spec));
         if spec.is_some_and(|spec| spec != inventory.spec) {
             let message =
                 format!("the type is for OCFL {}, unlike the declaration", inventory.spec);
@@ -151,7 +192,13 @@ impl ObjectValidation {
             declared = declared.max(spec);
             let value = name.strip_prefix("0=").unwrap_or_default();
             let content =
-                fetch::small(&self.store, &self.key(name), &self.validation.limits).await?;
+                match fetch::small(&self.store, &self.key(name), &self.validation.limits).await {
+                    Ok(content) => content,
+                    Err(error) => {
+                        self.unable(name, error)?;
+                        continue;
+                    }
+                };
             if content != Small::Whole(format!("{value}\n").into()) {
                 let message = format!("the content is not {value:?} and a newline");
                 self.found(Code::E007, name, message);
@@ -179,6 +226,9 @@ impl ObjectValidation {
                 self.found(Code::E001, name, "there is no place for this directory in an object");
             }
         }
+        for name in &top.not_utf8 {
+            self.found(Code::E001, name, "there is no place for a name that is not UTF-8");
+        }
         for name in &top.others {
             self.found(Code::E090, name, "a link or special file, where plain ones are expected");
         }
@@ -188,14 +238,17 @@ impl ObjectValidation {
         if !top.directories.contains("extensions") {
             return Ok(());
         }
-        let extensions = self.directory("extensions").await?;
+        let extensions = match self.directory("extensions").await {
+            Ok(extensions) => extensions,
+            Err(error) => return self.unable("extensions", error),
+        };
         for name in &extensions.files {
             let place = format!("extensions/{name}");
             self.found(Code::E067, &place, "only directories belong in extensions");
         }
-        for name in
-            extensions.directories.iter().filter(|name| !REGISTERED.contains(&name.as_str()))
-        {
+        let unregistered =
+            extensions.directories.iter().filter(|name| !REGISTERED.contains(&name.as_str()));
+        for name in unregistered.chain(&extensions.not_utf8) {
             let place = format!("extensions/{name}");
             self.found(Code::W013, &place, "this is no registered extension");
         }
@@ -253,7 +306,8 @@ impl ObjectValidation {
         let fetched =
             fetch::inventory(&store, &self.key(&place), &algorithms, &limits, &place).await?;
         let Some(Fetched { parsed, digests, .. }) = fetched else { return Ok(None) };
-        self.take_findings(parsed.findings, quiet);
+        let spec = parsed.inventory.as_ref().map(|inventory| inventory.spec);
+        self.take_findings(parsed.findings.in_terms_of(spec.unwrap_or_default()), quiet);
         let Some(inventory) = parsed.inventory else { return Ok(None) };
         self.sidecar(directory, relative, &inventory, &digests).await?;
         // The digest that tells whether two inventories are the same file.
@@ -288,10 +342,11 @@ impl ObjectValidation {
             );
             return Ok(());
         }
-        let content = fetch::small(&self.store, &self.key(&place), &self.validation.limits).await?;
+        let content = fetch::small(&self.store, &self.key(&place), &self.validation.limits).await;
         let digest = match content {
-            Small::Whole(content) => sidecar::read(&content, inventory.algorithm),
-            Small::TooLarge | Small::Missing => None,
+            Ok(Small::Whole(content)) => sidecar::read(&content, inventory.algorithm),
+            Ok(Small::TooLarge | Small::Missing) => None,
+            Err(error) => return self.unable(&place, error),
         };
         match digest {
             None => {

@@ -1,9 +1,10 @@
 //! The validation of a storage root: its own files, its hierarchy, and every object in it.
 
 use super::{REGISTERED, Validation, object};
-use crate::code::{Code, Findings};
-use crate::error::Result;
+use crate::code::Code;
+use crate::error::{Error, Result};
 use crate::fetch::{self, Small};
+use crate::findings::Findings;
 use crate::layout::Layout;
 use crate::root::{LAYOUT, UNSEALED};
 use crate::version::Spec;
@@ -16,15 +17,27 @@ use std::sync::Arc;
 use store::{Entry, Kind, Store, join, list_all};
 
 /// What the validation of a storage root found.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct RootReport {
     /// Findings of the root and of all objects, with places relative to the root.
     pub findings: Findings,
     pub objects: u64,
     pub objects_invalid: u64,
+    /// Objects without errors that could not be checked in full.
+    pub objects_unchecked: u64,
+    /// Why the validation ended before all objects were seen: the store did not answer any more.
+    pub ended: Option<Error>,
 }
 
-/// Validates a storage root and all objects in it.
+impl RootReport {
+    /// Everything was checked and there are no errors.
+    pub fn is_valid(&self) -> bool {
+        self.findings.is_valid() && self.ended.is_none()
+    }
+}
+
+/// Validates a storage root and all objects in it. What cannot be read is in the findings, as
+/// unchecked, and the rest is validated. Fails if the root itself cannot be read.
 pub async fn validate_root(store: Arc<dyn Store>, validation: &Validation) -> Result<RootReport> {
     let mut root = RootValidation {
         store,
@@ -36,7 +49,7 @@ pub async fn validate_root(store: Arc<dyn Store>, validation: &Validation) -> Re
         depths: BTreeSet::new(),
     };
     root.own_files().await?;
-    root.hierarchy().await?;
+    root.report.ended = root.hierarchy().await.err();
     if root.depths.len() > 1 && root.depths.contains(&0) {
         root.found(Code::W015, "", "some objects are at the top, and some in directories");
     }
@@ -66,7 +79,19 @@ struct RootValidation {
 
 impl RootValidation {
     fn found(&mut self, code: Code, place: &str, message: impl Into<String>) {
-        self.report.findings.add(code, place, message);
+        // A root of OCFL 1.0 has the rules and codes of 1.0.
+        if let Some(code) = code.in_terms_of(self.spec.unwrap_or_default()) {
+            self.report.findings.add(code, place, message);
+        }
+    }
+
+    /// Records that something could not be checked, unless the whole store does not answer.
+    fn unable(&mut self, place: &str, error: Error) -> Result<()> {
+        if object::is_outage(&error) {
+            return Err(error);
+        }
+        self.report.findings.add_unchecked(place, &error);
+        Ok(())
     }
 
     /// Declaration, layout and extensions.
@@ -90,7 +115,13 @@ impl RootValidation {
             }
             self.spec = self.spec.max(spec);
             let value = name.strip_prefix("0=").unwrap_or_default();
-            let content = fetch::small(&self.store, &name, &self.validation.limits).await?;
+            let content = match fetch::small(&self.store, &name, &self.validation.limits).await {
+                Ok(content) => content,
+                Err(error) => {
+                    self.unable(&name, error)?;
+                    continue;
+                }
+            };
             if content != Small::Whole(format!("{value}\n").into()) {
                 self.found(
                     Code::E080,
@@ -99,8 +130,13 @@ impl RootValidation {
                 );
             }
         }
-        self.layout().await?;
-        self.extensions().await
+        if let Err(error) = self.layout().await {
+            self.unable(LAYOUT, error)?;
+        }
+        if let Err(error) = self.extensions().await {
+            self.unable("extensions", error)?;
+        }
+        Ok(())
     }
 
     async fn layout(&mut self) -> Result<()> {
@@ -157,7 +193,14 @@ impl RootValidation {
         let mut below = Directories::new(self.store.clone(), "");
         let mut objects = Validating::new();
         while let Some((directory, listed)) = below.next().await {
-            let (files, directories) = self.names(listed?);
+            let listed = match listed {
+                Ok(listed) => listed,
+                Err(error) => {
+                    self.unable(&directory, error.into())?;
+                    continue;
+                }
+            };
+            let (files, directories) = self.names(listed)?;
             let is_root = directory.is_empty();
             if !is_root && files.iter().any(|name| name.starts_with("0=ocfl_object_")) {
                 objects.push_back(self.begin(directory));
@@ -188,7 +231,7 @@ impl RootValidation {
         Ok(())
     }
 
-    fn names(&mut self, entries: Vec<Entry>) -> (Vec<String>, Vec<String>) {
+    fn names(&mut self, entries: Vec<Entry>) -> Result<(Vec<String>, Vec<String>)> {
         let (mut files, mut directories) = (Vec::new(), Vec::new());
         for entry in entries {
             let name = entry.key.rsplit('/').next().unwrap_or_default().to_owned();
@@ -196,9 +239,16 @@ impl RootValidation {
                 Kind::File => files.push(name),
                 Kind::Directory => directories.push(name),
                 Kind::Other => self.found(Code::E090, &entry.key, "a link or special file"),
+                // There may be objects below it. A path to them would not be one in any report.
+                Kind::NotUtf8 => {
+                    let detail = "its name is not UTF-8; rename it";
+                    let kind = store::ErrorKind::NotPlain;
+                    let error = store::Error::new(kind, &entry.key, detail);
+                    self.unable(&entry.key, error.in_store(self.store.url()).into())?;
+                }
             }
         }
-        (files, directories)
+        Ok((files, directories))
     }
 
     fn begin(&self, path: String) -> BoxFuture<'static, (String, Result<Validated>)> {
@@ -213,18 +263,25 @@ impl RootValidation {
     fn object(&mut self, path: &str, (findings, known): Validated) {
         self.report.objects += 1;
         self.depths.insert(path.matches('/').count());
-        if !findings.is_valid() {
+        if findings.has_errors() {
             self.report.objects_invalid += 1;
+        } else if !findings.is_valid() {
+            self.report.objects_unchecked += 1;
         }
         self.report.findings.merge(findings, path);
         let Some((id, spec)) = known else { return };
         if self.spec.is_some_and(|root| spec > root) {
             self.found(Code::E081, path, format!("OCFL {spec}, which is later than the root's"));
         }
-        let expected = self.layout.as_ref().map(|layout| layout.path(&id));
-        if expected.is_some_and(|expected| expected.ok().as_deref() != Some(path)) {
-            let message = format!("the layout has another place for {:?}", id);
-            self.found(Code::E083, path, message);
+        // The specification wants one place for each identifier (E083), and does not say that it
+        // is the one of the layout that the root declares. Another place is another layout.
+        match self.layout.as_ref().map(|layout| layout.path(&id)) {
+            Some(Ok(expected)) if expected != path => {
+                let message = format!("the root's layout puts {id:?} at {expected}");
+                self.found(Code::W014, path, message);
+            }
+            Some(Err(error)) => self.found(Code::W014, path, error.to_string()),
+            _ => {}
         }
         if !self.ids.insert(short_digest(&id)) {
             let message = format!("{:?} is the id of another object too", id);

@@ -43,7 +43,7 @@ pub fn fixtures() -> Option<tempfile::TempDir> {
 /// A local store such as a storage root uses.
 pub fn local(path: &Path) -> Arc<dyn Store> {
     let temporaries = ocfl::StorageRoot::TEMPORARIES.to_owned();
-    let options = LocalOptions { temporaries, create: true };
+    let options = LocalOptions { temporaries, create: true, ..LocalOptions::default() };
     Arc::new(LocalStore::open_with(path, &options).expect("a local store"))
 }
 

@@ -139,6 +139,12 @@ pub fn list(
     Ok(tx.query(&LIST, &db::params![before.unwrap_or(i64::MAX), state, limit])?)
 }
 
+/// Batches that are under way, and their jobs that have not ended.
+pub fn count_open(tx: &mut Tx<'_>) -> Result<(i64, i64)> {
+    const OPEN: Statement = statement!("sql/count_open_batches");
+    Ok(tx.one(&OPEN, &[])?)
+}
+
 /// Locks a batch's row until the end of the transaction.
 pub fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
     const LOCK: Statement = statement!("sql/lock_batch", per engine);

@@ -3,8 +3,10 @@
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::job::{JobError, JobState, Lease, Passed, Records};
+use crate::progress::Progress;
 use crate::rules::{running, state};
 use crate::runtime::Shared;
+use crate::runtime::observer::Told;
 use db::{Lane, Tx};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -119,8 +121,8 @@ impl Context {
 
     /// Says how far the run has come. Cheap: written at most once a second, and by no run that is
     /// shorter than that.
-    pub async fn progress(&self, text: impl Into<String>) -> Result<()> {
-        let text = text.into();
+    pub async fn progress(&self, progress: impl Into<Progress>) -> Result<()> {
+        let progress = progress.into();
         {
             let mut said = self.run.said();
             if said.at.elapsed() < PROGRESS_EVERY {
@@ -128,6 +130,8 @@ impl Context {
             }
             said.at = Instant::now();
         }
+        self.shared.tell(Told::Came { job: self.run.lease.job, progress: &progress });
+        let text = progress.to_text();
         let (worker, lease) = (self.shared.worker, self.run.lease.clone());
         self.fenced(move |tx| Ok(running::progress(tx, worker, &lease, &text)?.then_some(()))).await
     }

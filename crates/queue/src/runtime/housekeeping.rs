@@ -4,7 +4,7 @@
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::rules::{batch, clock, lease, prune, report};
-use crate::runtime::{Shared, micros};
+use crate::runtime::{Shared, micros, quietly};
 use crate::view;
 use db::{Db, Tx};
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         }
         .await;
         if let Err(error) = done {
-            tracing::warn!(%error, "housekeeping was put off");
+            quietly!(error, %error, "housekeeping was put off");
             trouble = Some(Instant::now());
         }
         let _ = tokio::time::timeout(tick, news.changed()).await;

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::rules::lease::{Holding, holdings, renew as renew_lease};
 use crate::rules::people::cancel::worker_topic;
 use crate::runtime::context::Stop;
-use crate::runtime::{Shared, micros};
+use crate::runtime::{Shared, micros, quietly};
 use db::Lane;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ pub(crate) async fn renew(shared: Arc<Shared>) {
                 return;
             }
             Err(error) => {
-                tracing::warn!(worker, %error, "the lease could not be renewed; trying again");
+                quietly!(error, worker, %error, "the lease could not be renewed; trying again");
                 if Instant::now() > shared.fence.until() {
                     // Others may have taken the jobs by now; the runs must not go on.
                     shared.running.stop_all(Stop::LeaseLost);

@@ -7,6 +7,7 @@ mod housekeeping;
 mod kept;
 mod label;
 mod lease;
+mod observer;
 mod places;
 mod settler;
 mod stage;
@@ -14,6 +15,7 @@ mod stage;
 pub use adder::Adder;
 pub use context::{Context, Stop};
 pub use label::Label;
+pub use observer::{Observer, Told};
 pub use stage::Handler;
 
 use crate::catalog::Catalog;
@@ -53,6 +55,8 @@ pub struct Settings {
     pub runs_max: Option<u64>,
     /// Moves batches, writes reports, reaps the lost, prunes. On in all but special processes.
     pub housekeeping: bool,
+    /// Hears what the worker does.
+    pub observer: Option<Observer>,
 }
 
 impl Default for Settings {
@@ -68,6 +72,7 @@ impl Default for Settings {
             until_empty: false,
             runs_max: None,
             housekeeping: true,
+            observer: None,
         }
     }
 }
@@ -132,6 +137,29 @@ pub(crate) struct Shared {
     /// A run did not end after the grace period, because it blocks its thread.
     pub left_behind: AtomicBool,
 }
+
+impl Shared {
+    fn tell(&self, told: Told<'_>) {
+        if let Some(observer) = &self.settings.observer {
+            observer.tell(told);
+        }
+    }
+}
+
+/// The target of the log's lines about runs that ended in an error, for those who tell of them
+/// otherwise.
+pub const RUNS: &str = "queue::runs";
+
+/// Warns, except of a database that cannot be reached: that is said once for all who wait for it.
+macro_rules! quietly {
+    ($error:ident, $($what:tt)*) => {
+        match $error.is_outage() {
+            true => tracing::debug!($($what)*),
+            false => tracing::warn!($($what)*),
+        }
+    };
+}
+use quietly;
 
 /// Which stages of a worker have nothing left. Stages feed each other, and batches feed stages, so
 /// none of them is at its end before all are.
@@ -259,6 +287,7 @@ impl Worker {
             places: shared.places.clone(),
             kept: shared.kept.clone(),
             counters: shared.counters.clone(),
+            observer: self.settings.observer.clone(),
         };
         let settler = tokio::spawn(settler::run(settler, finished));
         let mut loops = JoinSet::new();

@@ -9,7 +9,8 @@ use crate::rules::moving::Places;
 use crate::rules::settle::settle_and_carry;
 use crate::runtime::kept::Kept;
 use crate::runtime::lease::Fence;
-use crate::runtime::places;
+use crate::runtime::observer::{Observer, Told};
+use crate::runtime::{places, quietly};
 use db::{Db, Lane};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,6 +71,7 @@ pub(crate) struct Settler {
     pub places: Arc<places::Places>,
     pub kept: Arc<Kept>,
     pub counters: Counters,
+    pub observer: Option<Observer>,
 }
 
 /// Settles until every sender is gone.
@@ -101,7 +103,7 @@ impl Settler {
                 .await;
             let error = match settled {
                 Ok(answers) => {
-                    report(&items, &answers, &self.counters);
+                    self.report(&items, &answers);
                     self.forget(&items, &answers);
                     return self.pass_on(answers, lent);
                 }
@@ -119,7 +121,7 @@ impl Settler {
             }
             // Nothing was done; the runs are over, so their outcomes wait here until the database
             // takes them or others take the jobs.
-            tracing::warn!(worker, %error, count = items.len(), "outcomes could not be settled; trying again");
+            quietly!(error, worker, %error, count = items.len(), "outcomes could not be settled; trying again");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
         }
@@ -156,20 +158,33 @@ impl Settler {
         self.places.unlend(lent);
         left
     }
-}
 
-fn report(finished: &[Settlement], answers: &[Settled], counters: &Counters) {
-    for (one, answer) in finished.iter().zip(answers) {
-        let (job, token) = (one.lease.job, one.lease.token);
-        match answer {
-            Settled::Stale => {
-                tracing::warn!(job, token, "a stale outcome was refused: the job is someone else's")
+    fn report(&self, finished: &[Settlement], answers: &[Settled]) {
+        for (one, answer) in finished.iter().zip(answers) {
+            let (job, token) = (one.lease.job, one.lease.token);
+            match answer {
+                Settled::Stale => {
+                    tracing::warn!(
+                        job,
+                        token,
+                        "a stale outcome was refused: the job is someone else's"
+                    );
+                    continue;
+                }
+                Settled::Now(Status::Failed) => {
+                    self.counters.count(&one.outcome);
+                    self.counters.count_failed();
+                }
+                Settled::Now(_) | Settled::Carried(_) => self.counters.count(&one.outcome),
             }
-            Settled::Now(Status::Failed) => {
-                counters.count(&one.outcome);
-                counters.count_failed();
+            if let (Settled::Now(status), Some(observer)) = (answer, &self.observer) {
+                let error = match &one.outcome {
+                    Outcome::Transient(error) | Outcome::Permanent(error) => Some(error),
+                    _ => None,
+                };
+                let stage = one.lease.stage;
+                observer.tell(Told::Settled { job, stage, status: *status, error });
             }
-            Settled::Now(_) | Settled::Carried(_) => counters.count(&one.outcome),
         }
     }
 }

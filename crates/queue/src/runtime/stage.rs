@@ -9,8 +9,9 @@ use crate::rules::lease::take_over;
 use crate::rules::running::start;
 use crate::runtime::context::{Context, Stop};
 use crate::runtime::label::Label;
+use crate::runtime::observer::Told;
 use crate::runtime::places::News;
-use crate::runtime::{Shared, Work};
+use crate::runtime::{Shared, Work, quietly};
 use db::{Lane, Micros};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -248,7 +249,7 @@ impl Loop {
                 Ok(true)
             }
             Err(error) if error.is_transient() => {
-                tracing::warn!(stage = stage.name, %error, "nothing could be claimed; trying again");
+                quietly!(error, stage = stage.name, %error, "nothing could be claimed; trying again");
                 self.look_at = Instant::now() + self.pause;
                 self.pause = (self.pause * 2).min(Duration::from_secs(2));
                 Ok(false)
@@ -399,7 +400,7 @@ impl Loop {
                     if !error.is_transient() {
                         return Err(error);
                     }
-                    tracing::warn!(stage = stage.name, %error, "claimed jobs could not be started; trying again");
+                    quietly!(error, stage = stage.name, %error, "claimed jobs could not be started; trying again");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     return Ok(());
                 }
@@ -455,6 +456,11 @@ impl Loop {
             worker: self.shared.worker,
             subject: job.subject.clone(),
         };
+        self.shared.tell(Told::Began {
+            job: job.lease.job,
+            stage: &stage.name,
+            subject: &job.subject,
+        });
         let (shared, handler) = (self.shared.clone(), self.handler.clone());
         let limit = u64::try_from(stage.settings.timeout_seconds)
             .ok()
@@ -544,6 +550,7 @@ async fn one_run(
     match &outcome {
         Outcome::Transient(e) | Outcome::Permanent(e) => {
             tracing::warn!(
+                target: super::RUNS,
                 code = e.code,
                 target_name = e.target,
                 error = e.message,
@@ -553,6 +560,7 @@ async fn one_run(
         outcome => tracing::debug!(?outcome, took = ?took, "run ended"),
     }
     let token = job.lease.token;
+    shared.tell(Told::Over { job: job.lease.job });
     let (records, passed) = (context.take_records(), context.take_passed());
     let settlement = Settlement { lease: job.lease, outcome, records, passed };
     // If the settler is gone the process is at its end, and deregistering queues the job again.

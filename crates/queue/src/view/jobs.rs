@@ -4,6 +4,7 @@ use crate::catalog::Catalog;
 use crate::codes::{State, Status};
 use crate::error::{Error, Result};
 use crate::job::JobState;
+use crate::progress::Progress;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::Serialize;
 
@@ -27,6 +28,11 @@ pub struct JobView {
     pub worker: Option<String>,
     pub token: Option<i64>,
     pub progress: Option<String>,
+    /// The same as numbers, where the run counts bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<u64>,
     /// The last error: of a failed job, or of a run that goes on.
     pub error: Option<String>,
     pub error_code: Option<String>,
@@ -50,6 +56,8 @@ impl FromRow for JobView {
         let recorded: Status = row.get(4)?;
         let waiting = row.get::<Option<i64>>(5)?.and_then(State::from_number);
         let worker: Option<String> = row.get(16)?;
+        let progress = row.get::<Option<String>>(17)?.map(|text| Progress::parse(&text));
+        let counted = progress.as_ref().filter(|progress| progress.counted);
         let status = match (recorded, waiting, row.get::<Option<i64>>(15)?) {
             (Status::Queued, Some(State::Held), _) => Status::Held,
             (Status::Queued, _, Some(_)) => Status::Running,
@@ -74,7 +82,9 @@ impl FromRow for JobView {
             since: row.get(13)?,
             token: row.get(14)?,
             worker,
-            progress: row.get(17)?,
+            done_bytes: counted.map(|progress| progress.done_bytes),
+            total_bytes: counted.and_then(|progress| progress.total_bytes),
+            progress: progress.map(|progress| progress.to_string()),
             error: row.get(18)?,
             error_code: row.get(19)?,
             target: row.get(20)?,

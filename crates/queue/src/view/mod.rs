@@ -2,14 +2,18 @@
 //! changes anything.
 
 mod jobs;
+mod overview;
 mod stats;
 mod time;
 mod why;
 mod workers;
 
 pub use jobs::{JobView, ListFilter, StateView, TriesView, failed, list, show, states, tries};
+pub use overview::{
+    BatchCount, Blocked, FailureGroup, Few, Hold, Limits, LongRun, Overview, overview,
+};
 pub(crate) use stats::idle_heads;
 pub use stats::{StageStats, Stats, stats, stuck};
 pub use time::{ago, show_time};
 pub use why::why;
-pub use workers::{WorkerView, workers};
+pub use workers::{WorkerView, served, workers};

@@ -91,7 +91,7 @@ pub fn stats(
     catalog: &Catalog,
     pipeline: Option<i64>,
 ) -> Result<Stats> {
-    const WAITING: Statement = statement!("sql/count_waiting");
+    const WAITING: Statement = statement!("sql/count_waiting", per engine);
     const RUNNING: Statement = statement!("sql/count_running");
     const FAILED: Statement = statement!("sql/count_failed");
     const RATES: Statement = statement!("sql/stage_rates");

@@ -1,8 +1,10 @@
 //! Registered workers: what each is doing, and which are dead.
 
 use crate::error::Result;
+use crate::progress::Progress;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkerView {
@@ -54,6 +56,14 @@ impl FromRow for WorkerRow {
     }
 }
 
+/// What live workers work on, as `queue/stage`.
+pub fn served(tx: &mut Tx<'_>, now: Micros) -> Result<BTreeSet<String>> {
+    const LIVE: Statement = statement!("sql/live_worker_stages");
+    let live: Vec<(String, String)> = tx.query(&LIVE, &db::params![now])?;
+    let stages = live.iter().map(|(stages, _)| serde_json::from_str(stages).unwrap_or_default());
+    Ok(stages.flat_map(|stages: Vec<String>| stages).collect())
+}
+
 /// Live workers, and those that ended since `since`; newest first.
 pub fn workers(tx: &mut Tx<'_>, now: Micros, since: Micros) -> Result<Vec<WorkerView>> {
     const WORKERS: Statement = statement!("sql/list_workers");
@@ -77,7 +87,7 @@ pub fn workers(tx: &mut Tx<'_>, now: Micros, since: Micros) -> Result<Vec<Worker
                     subject,
                     since,
                     started,
-                    progress,
+                    progress: progress.map(|text| Progress::parse(&text).to_string()),
                 })
                 .collect();
         }

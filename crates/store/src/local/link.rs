@@ -30,7 +30,7 @@ pub(super) fn link_all(shared: &Shared, from: &str, to: &str) -> Result<u64> {
         match entry.kind {
             Kind::File => links.link(&entry.key)?,
             Kind::Directory => drop(links.make(&links.target(&entry.key))?),
-            Kind::Other => {
+            Kind::Other | Kind::NotUtf8 => {
                 let detail = "it has to be a plain file to get a second name";
                 return Err(Error::new(ErrorKind::NotPlain, &entry.key, detail));
             }

@@ -11,7 +11,7 @@ mod walk;
 
 use crate::body::{Body, Object, clip};
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{check_key, check_prefix, is_below};
+use crate::key::{check_existing_key, check_key, check_prefix, is_below};
 use crate::meta::{Availability, Capabilities, ListOptions, Meta, Page, Space, Unfinished};
 use crate::store::{PutOptions, SmallFile, Store};
 use async_trait::async_trait;
@@ -43,11 +43,14 @@ pub struct LocalOptions {
     pub temporaries: String,
     /// Make the root if there is none.
     pub create: bool,
+    /// Write any name that the file system takes, control characters too: for a directory that is
+    /// handed to a person, and whose content need not have the same keys in other stores.
+    pub any_names: bool,
 }
 
 impl Default for LocalOptions {
     fn default() -> LocalOptions {
-        LocalOptions { temporaries: ".store-temporaries".into(), create: false }
+        LocalOptions { temporaries: ".store-temporaries".into(), create: false, any_names: false }
     }
 }
 
@@ -63,6 +66,7 @@ struct Shared {
     path: PathBuf,
     root: Arc<Root>,
     temporaries: Arc<str>,
+    any_names: bool,
     walkers: Mutex<Vec<(Position, Walker)>>,
 }
 
@@ -101,6 +105,7 @@ impl LocalStore {
             path,
             root: Arc::new(Root::new(fd)),
             temporaries: options.temporaries.as_str().into(),
+            any_names: options.any_names,
             walkers: Mutex::default(),
         };
         Ok(LocalStore { shared: Arc::new(shared) })
@@ -123,6 +128,10 @@ impl LocalStore {
     fn check_key(&self, key: &str) -> Result<()> {
         self.shared.check_key(key).map_err(|error| error.in_store(self.url()))
     }
+
+    fn check_existing_key(&self, key: &str) -> Result<()> {
+        self.shared.check_existing_key(key).map_err(|error| error.in_store(self.url()))
+    }
 }
 
 /// Runs blocking work; a panic in it goes on here.
@@ -136,7 +145,14 @@ async fn run<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'stati
 
 impl Shared {
     fn check_key(&self, key: &str) -> Result<()> {
-        check_key(key)?;
+        if !self.any_names {
+            check_key(key)?;
+        }
+        self.check_existing_key(key)
+    }
+
+    fn check_existing_key(&self, key: &str) -> Result<()> {
+        check_existing_key(key)?;
         if key == &*self.temporaries || is_below(key, &self.temporaries) {
             let detail = "this is where the store keeps its temporary files";
             return Err(Error::new(ErrorKind::InvalidKey, key, detail));
@@ -363,7 +379,7 @@ impl Store for LocalStore {
     }
 
     async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object> {
-        self.check_key(key)?;
+        self.check_existing_key(key)?;
         let name = key.to_owned();
         let (file, meta) = self.blocking(move |shared| shared.open_file(&name)).await?;
         let range = clip(key, range, meta.size).map_err(|error| error.in_store(self.url()))?;
@@ -372,7 +388,7 @@ impl Store for LocalStore {
     }
 
     async fn get_batch(&self, keys: Vec<String>, bytes_max: usize) -> Result<Vec<Option<Bytes>>> {
-        keys.iter().try_for_each(|key| self.check_key(key))?;
+        keys.iter().try_for_each(|key| self.check_existing_key(key))?;
         self.blocking(move |shared| {
             keys.iter().map(|key| read_whole(shared, key, bytes_max)).collect()
         })
@@ -380,7 +396,7 @@ impl Store for LocalStore {
     }
 
     async fn head(&self, key: &str) -> Result<Meta> {
-        self.check_key(key)?;
+        self.check_existing_key(key)?;
         let key = key.to_owned();
         self.blocking(move |shared| shared.open_file(&key).map(|(_, meta)| meta)).await
     }
@@ -392,14 +408,14 @@ impl Store for LocalStore {
     }
 
     async fn copy(&self, from: &str, to: &str) -> Result<Meta> {
-        self.check_key(from)?;
+        self.check_existing_key(from)?;
         self.check_key(to)?;
         let (from, to) = (from.to_owned(), to.to_owned());
         self.blocking(move |shared| put::copy(shared, &from, &to)).await
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        self.check_key(key)?;
+        self.check_existing_key(key)?;
         let key = key.to_owned();
         self.blocking(move |shared| remove::delete(shared, &key)).await
     }
@@ -411,34 +427,34 @@ impl Store for LocalStore {
     }
 
     async fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.check_key(from)?;
+        self.check_existing_key(from)?;
         self.check_key(to)?;
         let (from, to) = (from.to_owned(), to.to_owned());
         self.blocking(move |shared| put::rename(shared, &from, &to)).await
     }
 
     async fn link_all(&self, from: &str, to: &str) -> Result<u64> {
-        self.check_key(from)?;
+        self.check_existing_key(from)?;
         self.check_key(to)?;
         let (from, to) = (from.to_owned(), to.to_owned());
         self.blocking(move |shared| link::link_all(shared, &from, &to)).await
     }
 
     async fn exchange(&self, one: &str, other: &str) -> Result<()> {
-        self.check_key(one)?;
-        self.check_key(other)?;
+        self.check_existing_key(one)?;
+        self.check_existing_key(other)?;
         let (one, other) = (one.to_owned(), other.to_owned());
         self.blocking(move |shared| link::exchange(shared, &one, &other)).await
     }
 
     async fn forget(&self, prefix: &str) -> Result<()> {
-        self.check_key(prefix)?;
+        self.check_existing_key(prefix)?;
         let prefix = prefix.to_owned();
         self.blocking(move |shared| remove::forget(shared, &prefix)).await
     }
 
     async fn prune(&self, prefix: &str) -> Result<()> {
-        self.check_key(prefix)?;
+        self.check_existing_key(prefix)?;
         let prefix = prefix.to_owned();
         self.blocking(move |shared| remove::prune(shared, &prefix)).await
     }

@@ -93,13 +93,13 @@ fn delete_tree(shared: &Shared, prefix: &str) -> Result<(u64, BTreeSet<String>)>
             continue;
         }
         let at = shared.root.open_directory(parent).map_err(|errno| os_error(&entry.key, errno))?;
+        // Its key is not its name, and may be the name of another file.
+        if entry.kind == Kind::NotUtf8 {
+            let detail = "its name is not UTF-8";
+            return Err(Error::new(ErrorKind::NotPlain, &entry.key, detail));
+        }
         match rustix::fs::unlinkat(&at, name, AtFlags::empty()) {
             Ok(()) => deleted += 1,
-            // What is shown with replacement characters has another name, which is no key.
-            Err(Errno::NOENT) if entry.kind == Kind::Other => {
-                let detail = "its name is not UTF-8";
-                return Err(Error::new(ErrorKind::NotPlain, &entry.key, detail));
-            }
             Err(Errno::NOENT) => {}
             Err(errno) => return Err(os_error(&entry.key, errno)),
         }

@@ -6,6 +6,7 @@ use crate::key::join;
 use crate::meta::{Entry, Kind};
 use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
+use std::borrow::Cow;
 use std::collections::BinaryHeap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -200,9 +201,9 @@ impl Walker {
     fn visit(&mut self, name: Name) -> Result<Option<Entry>, Errno> {
         let Some(level) = self.levels.last_mut() else { return Ok(None) };
         let bytes = name.sort.strip_suffix(b"/").unwrap_or(&name.sort);
-        let text = String::from_utf8_lossy(bytes);
+        let text = readable(bytes);
         let key = join(&level.path, &text);
-        let is_text = text.as_bytes() == bytes;
+        let is_text = matches!(text, Cow::Borrowed(_));
         if name.kind == FileTypeOrd::Directory && is_text && self.recursive {
             level.fd = None;
             match self.read_level(key, None) {
@@ -222,9 +223,23 @@ impl Walker {
         match name.kind {
             FileTypeOrd::Directory if is_text => Ok(Some(plain_entry(key, Kind::Directory))),
             FileTypeOrd::File if is_text => file_entry(&self.root, level, key, &text),
-            _ => Ok(Some(plain_entry(key, Kind::Other))),
+            _ if is_text => Ok(Some(plain_entry(key, Kind::Other))),
+            _ => Ok(Some(plain_entry(key, Kind::NotUtf8))),
         }
     }
+}
+
+/// A name as text; the bytes of one that is not UTF-8 as `\xe9`.
+fn readable(name: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(name) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::new();
+    for chunk in name.utf8_chunks() {
+        shown.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
+    }
+    Cow::Owned(shown)
 }
 
 fn file_entry(

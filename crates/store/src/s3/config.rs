@@ -97,7 +97,9 @@ impl S3Config {
         }
         let mut config = S3Config::new(bucket);
         config.prefix = decode(prefix.trim_matches('/')).ok_or_else(|| bad("bad %".into()))?;
-        crate::key::check_prefix(&config.prefix).map_err(|error| error.in_store(url))?;
+        if !config.prefix.is_empty() {
+            crate::key::check_key(&config.prefix).map_err(|error| error.in_store(url))?;
+        }
         config.endpoint = env("AWS_ENDPOINT_URL_S3").or_else(|| env("AWS_ENDPOINT_URL"));
         config.ca_bundle = env("AWS_CA_BUNDLE").map(PathBuf::from);
         let mut region = env("AWS_REGION").or_else(|| env("AWS_DEFAULT_REGION"));

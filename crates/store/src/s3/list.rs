@@ -3,8 +3,9 @@
 use super::client::{Client, Request};
 use super::clock;
 use super::document::{self, contradiction, is_truncated, next_marker, number, required};
+use super::xml::Element;
 use crate::error::Result;
-use crate::key::check_key;
+use crate::key::check_existing_key;
 use crate::meta::{Entry, Kind, ListOptions, Page, Unfinished};
 use http::Method;
 
@@ -65,24 +66,37 @@ pub(super) async fn page(
         request = request.query("continuation-token", token);
     }
     let document = client.document(&request).await?;
-    let answer = document::read(prefix, &document, &["ListBucketResult"])?;
+    let mut answer = document::read(prefix, &document, &["ListBucketResult"])?;
+    let mut encoded = false;
+    // A character that XML has no way to write. Asking for encoded keys always would rely on all
+    // servers that say they encode doing it; some do not, and their `+` and `%` would be misread.
+    if written_keys(&answer).any(|key| key.contains(char::REPLACEMENT_CHARACTER)) {
+        let document = client.document(&request.query("encoding-type", "url")).await?;
+        answer = document::read(prefix, &document, &["ListBucketResult"])?;
+        encoded = is_encoded(&answer);
+    }
+    let read = |written: &str| match encoded {
+        true => decoded(written)
+            .ok_or_else(|| contradiction(prefix, format!("its key {written:?} is not encoded"))),
+        false => Ok(written.to_owned()),
+    };
     let mut listed = Vec::new();
     for object in answer.children("Contents") {
-        let key = required(prefix, object, "Key")?;
+        let key = read(required(prefix, object, "Key")?)?;
         let size = number(prefix, object, "Size")?;
         let modified = object.text_of("LastModified").and_then(clock::parse_iso);
         let below = key.strip_prefix(&start);
         // Some tools leave empty objects whose keys end in a slash, and some stores list them.
         let flat = below.is_some_and(|rest| !rest.trim_end_matches('/').contains('/'));
-        let own = own_key(client, key).filter(|_| below.is_some() && (recursive || flat));
+        let own = own_key(client, &key).filter(|_| below.is_some() && (recursive || flat));
         let key = own.ok_or_else(|| {
             contradiction(prefix, format!("it lists {key:?}, which was not asked for"))
         })?;
         listed.push(Listed { key, size, modified, is_prefix: false });
     }
     for common in answer.children("CommonPrefixes") {
-        let full = required(prefix, common, "Prefix")?;
-        let own = own_key(client, full).filter(|_| !recursive && full.starts_with(&start));
+        let full = read(required(prefix, common, "Prefix")?)?;
+        let own = own_key(client, &full).filter(|_| !recursive && full.starts_with(&start));
         let key = own.ok_or_else(|| {
             contradiction(prefix, format!("it lists {full:?}, which was not asked for"))
         })?;
@@ -99,6 +113,33 @@ pub(super) async fn page(
         return Err(contradiction(prefix, "the list is complete, and says where it goes on"));
     }
     Ok((listed, next))
+}
+
+/// The keys of a page, as they are written in it.
+fn written_keys(answer: &Element) -> impl Iterator<Item = &str> {
+    let keys = answer.children("Contents").filter_map(|object| object.text_of("Key"));
+    keys.chain(answer.children("CommonPrefixes").filter_map(|common| common.text_of("Prefix")))
+}
+
+/// Whether an answer's keys are encoded: it says so, and they look it.
+fn is_encoded(answer: &Element) -> bool {
+    let says = answer.text_of("EncodingType").is_some_and(|text| text.trim() == "url");
+    says && written_keys(answer).all(|key| key.bytes().all(|byte| byte.is_ascii_graphic()))
+}
+
+/// A key as `encoding-type=url` writes it: percent-encoded, a space as `+`. `None` if it is not.
+fn decoded(written: &str) -> Option<String> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let mut bytes = Vec::with_capacity(written.len());
+    let mut rest = written.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => digit(rest.next()?)? << 4 | digit(rest.next()?)?,
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// The key without the prefix of this store.
@@ -147,14 +188,14 @@ async fn entries_of(
                 continue;
             }
         }
-        let kind = if check_key(name).is_ok() { Kind::Directory } else { Kind::Other };
+        let kind = if check_existing_key(name).is_ok() { Kind::Directory } else { Kind::Other };
         entries.push(Entry { key: name.to_owned(), kind, size: 0, modified: object.modified });
     }
     Ok(Page { entries, next })
 }
 
 fn file_entry(object: &Listed) -> Entry {
-    let kind = if check_key(&object.key).is_ok() { Kind::File } else { Kind::Other };
+    let kind = if check_existing_key(&object.key).is_ok() { Kind::File } else { Kind::Other };
     Entry { key: object.key.clone(), kind, size: object.size, modified: object.modified }
 }
 
@@ -207,5 +248,31 @@ pub(super) async fn uploads(client: &Client, start: &str) -> Result<Vec<Unfinish
             return Err(contradiction(start, "the list goes on where it began"));
         }
         marker = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::xml;
+    use super::*;
+
+    #[test]
+    fn encoded_keys_are_the_keys_that_were_written() {
+        assert_eq!(decoded("a%0Ab/c+d%2Be/%C3%BC").as_deref(), Some("a\nb/c d+e/ü"));
+        for bad in ["%", "%4", "%zz", "%ff", "a%+1"] {
+            assert_eq!(decoded(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_only_says_that_it_is_encoded_is_taken_as_it_is() {
+        let answer = |kind: &str, key: &str| {
+            let text = format!("<R>{kind}<Contents><Key>{key}</Key></Contents></R>");
+            xml::parse(text.as_bytes()).unwrap()
+        };
+        let says = "<EncodingType>url</EncodingType>";
+        assert!(is_encoded(&answer(says, "a+b%01")));
+        assert!(!is_encoded(&answer(says, "a b\u{fffd}")));
+        assert!(!is_encoded(&answer("", "a%01")));
     }
 }

@@ -29,7 +29,7 @@ pub use probe::{S3Support, Support};
 
 use crate::body::{Body, Object};
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{check_key, check_prefix, is_below};
+use crate::key::{check_existing_key, check_key, check_prefix, is_below};
 use crate::meta::{Availability, Capabilities, ListOptions, Meta, Page, Thaw, Unfinished};
 use crate::store::{Condition, PutOptions, SmallFile, Store};
 use ::http::Method;
@@ -118,7 +118,7 @@ impl S3Store {
     }
 
     async fn copy_within(&self, from: &str, to: &str) -> Result<Meta> {
-        check_key(from).and(check_key(to))?;
+        check_existing_key(from).and(check_key(to))?;
         let source = get::head(&self.client, from).await?;
         if source.size > self.client.config.copy_bytes_max {
             return multipart::copy(&self.client, from, to, &source).await;
@@ -189,7 +189,7 @@ impl Store for S3Store {
     }
 
     async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object> {
-        self.here(check_key(key))?;
+        self.here(check_existing_key(key))?;
         self.here(get::get(&self.client, key, range).await)
     }
 
@@ -208,7 +208,7 @@ impl Store for S3Store {
     }
 
     async fn head(&self, key: &str) -> Result<Meta> {
-        self.here(check_key(key))?;
+        self.here(check_existing_key(key))?;
         self.here(get::head(&self.client, key).await)
     }
 
@@ -227,7 +227,7 @@ impl Store for S3Store {
     }
 
     async fn delete(&self, key: &str) -> Result<()> {
-        self.here(check_key(key))?;
+        self.here(check_existing_key(key))?;
         self.here(remove::delete(&self.client, key).await)
     }
 
@@ -237,7 +237,7 @@ impl Store for S3Store {
     }
 
     async fn thaw(&self, key: &str, thaw: &Thaw) -> Result<Availability> {
-        self.here(check_key(key))?;
+        self.here(check_existing_key(key))?;
         self.here(cold::thaw(&self.client, key, thaw).await)
     }
 

@@ -47,8 +47,15 @@ pub(super) async fn delete_all(client: &Client, prefix: &str) -> Result<u64> {
 }
 
 async fn delete_page(client: &Client, prefix: &str, keys: &[String]) -> Result<()> {
+    // XML has no way to write most control characters.
+    let (odd, keys): (Vec<String>, Vec<String>) =
+        keys.iter().cloned().partition(|key| key.chars().any(char::is_control));
+    delete_each(client, &odd).await?;
+    if keys.is_empty() {
+        return Ok(());
+    }
     let mut document = String::from("<Delete>");
-    for key in keys {
+    for key in &keys {
         document.push_str("<Object>");
         document.push_str(&xml::element("Key", &client.full_key(key)));
         document.push_str("</Object>");
@@ -65,7 +72,7 @@ async fn delete_page(client: &Client, prefix: &str, keys: &[String]) -> Result<(
         Ok(answer) => answer,
         // Older stores want an MD5 here, or do not know this request: one by one, then.
         Err(failure) if matches!(failure.status.map(|s| s.as_u16()), Some(400 | 405 | 501)) => {
-            return delete_each(client, keys).await;
+            return delete_each(client, &keys).await;
         }
         Err(failure) => return Err(failure.into()),
     };

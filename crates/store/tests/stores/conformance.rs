@@ -3,12 +3,14 @@
 use crate::server::Server;
 use crate::suite;
 use std::sync::Arc;
-use store::{LocalStore, MemoryStore};
+use store::{LocalStore, MemoryStore, Store};
 
 #[tokio::test]
 async fn a_local_directory() {
     let dir = tempfile::tempdir().unwrap();
-    suite::run(Arc::new(LocalStore::open(dir.path()).unwrap())).await;
+    let store: Arc<dyn Store> = Arc::new(LocalStore::open(dir.path()).unwrap());
+    suite::others_keys_are_read(&store, dir.path()).await;
+    suite::run(store).await;
 }
 
 #[tokio::test]
@@ -27,6 +29,7 @@ async fn s3() {
     let store = server.store().await;
     let all = store.capabilities();
     assert!(all.put_if_absent && all.put_if_match && all.digests && !all.rename);
+    suite::others_keys_are_read(&store, &server.objects()).await;
     suite::run(store).await;
     assert_eq!(server.faults.left(), 0);
 }

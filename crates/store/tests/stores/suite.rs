@@ -401,3 +401,28 @@ async fn bad_keys_are_refused(store: &Arc<dyn Store>) {
         assert!(refused.iter().all(|r| *r == Err(ErrorKind::InvalidKey)), "{bad:?}");
     }
 }
+
+/// Reads, lists and deletes what another program put into `objects`, where the store keeps them.
+pub async fn others_keys_are_read(store: &Arc<dyn Store>, objects: &std::path::Path) {
+    let odd = ["a\nb", "red\u{1b}[31m +%41", "tab\t/\u{1}\u{7f}", "plain + 100%"];
+    for key in odd {
+        let path = objects.join("odd").join(key);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, key).unwrap();
+    }
+    let mut expected: Vec<String> = odd.iter().map(|key| format!("odd/{key}")).collect();
+    expected.sort_unstable();
+    let found = entries(store, "odd", true).await;
+    assert!(found.iter().all(|entry| entry.kind == Kind::File), "{found:?}");
+    assert_eq!(found.into_iter().map(|entry| entry.key).collect::<Vec<_>>(), expected);
+    assert_eq!(keys(store, "odd/tab\t", true).await, ["odd/tab\t/\u{1}\u{7f}"]);
+    for key in &expected {
+        assert_eq!(get(store, key).await, key["odd/".len()..]);
+        assert_eq!(store.head(key).await.unwrap().size, key.len() as u64 - 4);
+    }
+    let put = store.put("odd/new\n", "x".into(), &PutOptions::default()).await;
+    assert_eq!(put.unwrap_err().kind(), ErrorKind::InvalidKey, "no new ones are made");
+    store.delete(&expected[0]).await.unwrap();
+    assert_eq!(store.delete_all("odd").await.unwrap(), 3);
+    assert_eq!(keys(store, "odd", true).await, Vec::<String>::new());
+}

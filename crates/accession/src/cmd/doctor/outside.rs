@@ -97,7 +97,7 @@ async fn open(url: &str) -> store::Result<Arc<dyn Store>> {
     }
     let path = Path::new(url.strip_prefix("file://").unwrap_or(url));
     let temporaries = ocfl::StorageRoot::TEMPORARIES.to_owned();
-    let options = LocalOptions { temporaries, create: false };
+    let options = LocalOptions { temporaries, ..LocalOptions::default() };
     Ok(Arc::new(LocalStore::open_with(path, &options)?))
 }
 

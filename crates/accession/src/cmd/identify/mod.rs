@@ -42,9 +42,10 @@ pub struct Args {
     /// The set of signatures to use instead of the one in use (see `accession formats list`)
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
-    /// Scan this many bytes from each end
-    #[arg(long, value_name = "BYTES", default_value_t = 65_535, conflicts_with = "whole")]
-    scan: u32,
+    /// Scan this many bytes from each end, and nothing else (default: 65535, and up to 16 MiB where
+    /// the ends leave open whether a file is of a more precise format)
+    #[arg(long, value_name = "BYTES", conflicts_with = "whole")]
+    scan: Option<u32>,
     /// Scan whole files
     #[arg(long)]
     whole: bool,
@@ -63,9 +64,13 @@ struct Outcome {
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     check(&args)?;
-    let scope = if args.whole { Scope::Whole } else { Scope::Ends(args.scan) };
+    let (scope, further) = match (args.whole, args.scan) {
+        (true, _) => (Scope::Whole, 0),
+        (false, Some(bytes)) => (Scope::Ends(bytes), 0),
+        (false, None) => (Scope::default(), Identifier::FURTHER_BYTES),
+    };
     let set = formats::library(global)?.load(args.set.as_deref()).map_err(formats::failure)?;
-    let identifier = Identifier::new(set).with_scope(scope);
+    let identifier = Identifier::new(set).with_scope(scope).with_further_bytes(further);
     let style = match (args.format, args.csv, global.json) {
         (Some(style), ..) => style,
         (None, true, _) => Style::Csv,

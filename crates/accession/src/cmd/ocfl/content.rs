@@ -1,6 +1,7 @@
 //! `accession ocfl cat` and `export`.
 
-use super::{Target, failure, open_store, until_interrupted, version};
+use super::named::Naming;
+use super::{failure, open_root, open_store, until_interrupted, version};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -14,18 +15,21 @@ use store::{ListOptions, LocalOptions, LocalStore, Store};
 
 #[derive(clap::Args)]
 pub struct CatArgs {
+    /// The root (a directory, s3://bucket/prefix or a store's name), the object (its identifier, or
+    /// a local identifier), and the file's path in it
+    #[arg(required = true, value_name = "ROOT OBJECT FILE")]
+    names: Vec<String>,
     #[command(flatten)]
-    target: Target,
-    /// The file's path in the object
-    file: String,
+    naming: Naming,
     /// Another version than the latest: v2, or 2
     #[arg(long, value_parser = version, value_name = "VERSION")]
     at: Option<VersionName>,
 }
 
-pub async fn cat(args: CatArgs) -> Result<Exit, Failure> {
-    let object = args.target.open().await?;
-    let file = object.file(args.at, &args.file).map_err(failure)?;
+pub async fn cat(args: CatArgs, global: &Global) -> Result<Exit, Failure> {
+    let (root, rest) = args.naming.divide(&args.names, &["OBJECT", "FILE"], global)?;
+    let object = args.naming.open(&open_root(&root).await?, &rest[0], global).await?;
+    let file = object.file(args.at, &rest[1]).map_err(failure)?;
     let mut content = object.content(&file).await.map_err(failure)?;
     let mut out = std::io::stdout().lock();
     while let Some(chunk) = content.try_next().await.map_err(|error| failure(error.into()))? {
@@ -37,23 +41,28 @@ pub async fn cat(args: CatArgs) -> Result<Exit, Failure> {
 
 #[derive(clap::Args)]
 pub struct ExportArgs {
+    /// The root (a directory, s3://bucket/prefix or a store's name), the object (its identifier, or
+    /// a local identifier), and the directory to copy
+    /// into, which is made if needed and must be empty
+    #[arg(required = true, value_name = "ROOT OBJECT DIRECTORY")]
+    names: Vec<String>,
     #[command(flatten)]
-    target: Target,
-    /// The directory to copy into; it is made if needed, and must be empty
-    directory: String,
+    naming: Naming,
     /// Another version than the latest: v2, or 2
     #[arg(long, value_parser = version, value_name = "VERSION")]
     at: Option<VersionName>,
 }
 
 pub async fn export(args: ExportArgs, global: &Global) -> Result<Exit, Failure> {
-    let object = args.target.open().await?;
+    let (root, rest) = args.naming.divide(&args.names, &["OBJECT", "DIRECTORY"], global)?;
+    let directory = &rest[1];
+    let object = args.naming.open(&open_root(&root).await?, &rest[0], global).await?;
     let count = object.version(args.at).map_err(failure)?.file_count();
-    let (target, temporaries) = open_target(&args.directory).await?;
+    let (target, temporaries) = open_target(directory).await?;
     let options = ListOptions { recursive: false, limit: 1, ..ListOptions::default() };
     let there = target.list("", &options).await.map_err(|error| failure(error.into()))?;
     if !there.entries.is_empty() {
-        let message = format!("{} is not empty; name a new or empty directory", args.directory);
+        let message = format!("{directory} is not empty; name a new or empty directory");
         return Err(Failure::refused("not-empty", message));
     }
     let bar = match global.quiet {
@@ -88,7 +97,9 @@ async fn open_target(place: &str) -> Result<(Arc<dyn Store>, Option<PathBuf>), F
     if place.starts_with("s3://") {
         return Ok((open_store(place, true).await?, None));
     }
-    let options = LocalOptions { temporaries: TEMPORARIES.to_owned(), create: true };
+    // What an object calls its files is for the file system to take or refuse.
+    let options =
+        LocalOptions { temporaries: TEMPORARIES.to_owned(), create: true, any_names: true };
     let store = LocalStore::open_with(place, &options).map_err(|error| failure(error.into()))?;
     let temporaries = store.path().join(TEMPORARIES);
     Ok((Arc::new(store), Some(temporaries)))

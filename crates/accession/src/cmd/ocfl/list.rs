@@ -1,17 +1,22 @@
 //! `accession ocfl ls` and `log`.
 
-use super::{Target, failure, open_root};
+use super::named::{Naming, root_address};
+use super::{failure, open_object, open_root};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::StreamExt;
 use ocfl::{Change, Object};
 use serde_json::json;
 
 #[derive(clap::Args)]
 pub struct LsArgs {
-    /// The storage root: a directory, or s3://bucket/prefix
-    root: String,
+    /// The storage root: a directory, s3://bucket/prefix, or a store's name
+    #[arg(required_unless_present = "store")]
+    root: Option<String>,
+    /// A store of the configuration, instead of ROOT
+    #[arg(long, value_name = "NAME", conflicts_with = "root")]
+    store: Option<String>,
     /// Only the paths of objects, without reading their inventories
     #[arg(long)]
     paths: bool,
@@ -21,34 +26,46 @@ pub struct LsArgs {
 const PARALLEL: usize = 8;
 
 pub async fn ls(args: LsArgs, global: &Global) -> Result<Exit, Failure> {
-    let root = open_root(&args.root).await?;
+    let root = open_root(&root_address(args.root, args.store, global)?).await?;
     let mut paths = root.object_paths();
     if args.paths {
-        while let Some(path) = paths.try_next().await.map_err(failure)? {
-            match global.json {
-                true => output::json(&json!({"path": path}))?,
-                false => output::line(&output::printable(&path))?,
+        let mut exit = Exit::Yes;
+        while let Some(path) = paths.next().await {
+            match path {
+                Ok(path) if global.json => output::json(&json!({"path": path}))?,
+                Ok(path) => output::line(&output::printable(&path))?,
+                Err(error) => {
+                    exit = Exit::No;
+                    let (path, why) = unreadable(error)?;
+                    match global.json {
+                        true => output::json(&json!({"path": path, "error": why}))?,
+                        false => anstream::eprintln!("{}", output::printable(&why)),
+                    }
+                }
             }
         }
-        return Ok(Exit::Yes);
+        return Ok(exit);
     }
     let opened = paths.map(|path| async {
-        let path = path?;
-        let object = root.object_at(&path).await;
-        Ok::<_, ocfl::Error>((path, object))
+        match path {
+            Ok(path) => root.object_at(&path).await.map_err(|error| (Some(path), error)),
+            Err(error) => Err((None, error)),
+        }
     });
     let mut objects = opened.buffered(PARALLEL);
     let (mut rows, mut exit) = (Vec::new(), Exit::Yes);
-    while let Some((path, object)) = objects.try_next().await.map_err(failure)? {
+    while let Some(object) = objects.next().await {
         match object {
             Ok(object) if global.json => output::json(&summary(&object))?,
             Ok(object) => rows.push(row(&object)),
-            Err(error) => {
-                // One object that cannot be read does not hide the others.
+            Err((path, error)) => {
+                // One object or directory that cannot be read does not hide the others.
                 exit = Exit::No;
+                let (place, why) = unreadable(error)?;
+                let path = path.unwrap_or(place);
                 match global.json {
-                    true => output::json(&json!({"path": path, "error": error.to_string()}))?,
-                    false => rows.push(vec!["?".into(), error.to_string(), String::new(), path]),
+                    true => output::json(&json!({"path": path, "error": why}))?,
+                    false => rows.push(vec!["?".into(), why, String::new(), path]),
                 }
             }
         }
@@ -57,6 +74,16 @@ pub async fn ls(args: LsArgs, global: &Global) -> Result<Exit, Failure> {
         output::table(&["head", "id", "files", "path"], rows)?;
     }
     Ok(exit)
+}
+
+/// What cannot be read, and why. An error of the store as a whole ends the listing: everything
+/// that follows would meet it too.
+fn unreadable(error: ocfl::Error) -> Result<(String, String), Failure> {
+    match &error {
+        ocfl::Error::Store(cause) if cause.is_retryable() => Err(failure(error)),
+        ocfl::Error::Store(cause) => Ok((cause.key().to_owned(), error.to_string())),
+        _ => Ok((String::new(), error.to_string())),
+    }
 }
 
 fn files_of_head(object: &Object) -> usize {
@@ -79,12 +106,16 @@ fn summary(object: &Object) -> serde_json::Value {
 
 #[derive(clap::Args)]
 pub struct LogArgs {
+    /// The root (a directory, s3://bucket/prefix or a store's name) and the object (its identifier,
+    /// or a local identifier)
+    #[arg(required = true, value_name = "ROOT OBJECT")]
+    names: Vec<String>,
     #[command(flatten)]
-    target: Target,
+    naming: Naming,
 }
 
 pub async fn log(args: LogArgs, global: &Global) -> Result<Exit, Failure> {
-    let object = args.target.open().await?;
+    let object = open_object(&args.naming, &args.names, global).await?;
     let inventory = object.inventory();
     let mut rows = Vec::new();
     let mut before = None;

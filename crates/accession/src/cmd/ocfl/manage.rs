@@ -1,5 +1,6 @@
 //! `accession ocfl init`, `sweep` and `purge`.
 
+use super::named::{Naming, root_address};
 use super::{failure, open_root, open_store};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -48,12 +49,17 @@ pub async fn init(args: InitArgs, global: &Global) -> Result<Exit, Failure> {
 #[command(after_help = "Examples:
   accession ocfl sweep /srv/archive --dry-run
   accession ocfl sweep /srv/archive --older-than 14d
+  accession ocfl sweep --store main
 
 Objects stay as they are: only versions that no inventory names are removed. Do not sweep what a
 writer is still at work on; --older-than leaves alone what is younger.")]
 pub struct SweepArgs {
-    /// The storage root: a directory, or s3://bucket/prefix
-    root: String,
+    /// The storage root: a directory, s3://bucket/prefix, or a store's name
+    #[arg(required_unless_present = "store")]
+    root: Option<String>,
+    /// A store of the configuration, instead of ROOT
+    #[arg(long, value_name = "NAME", conflicts_with = "root")]
+    store: Option<String>,
     /// Leave alone what is younger: 30m, 24h, 14d, or 0
     #[arg(long, default_value = "24h", value_parser = duration, value_name = "TIME")]
     older_than: Duration,
@@ -63,7 +69,7 @@ pub struct SweepArgs {
 }
 
 pub async fn sweep(args: SweepArgs, global: &Global) -> Result<Exit, Failure> {
-    let root = open_root(&args.root).await?;
+    let root = open_root(&root_address(args.root, args.store, global)?).await?;
     let sweep = Sweep { older_than: args.older_than, dry_run: args.dry_run };
     let leftovers = root.sweep(&sweep).await.map_err(failure)?;
     if global.json {
@@ -186,10 +192,12 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 #[derive(clap::Args)]
 pub struct PurgeArgs {
-    /// The storage root: a directory, or s3://bucket/prefix
-    root: String,
-    /// The object's identifier
-    id: String,
+    /// The root (a directory, s3://bucket/prefix or a store's name) and the object (its identifier,
+    /// or a local identifier)
+    #[arg(required = true, value_name = "ROOT OBJECT")]
+    names: Vec<String>,
+    #[command(flatten)]
+    naming: Naming,
     /// Really remove it: nothing brings it back
     #[arg(long)]
     yes: bool,
@@ -199,30 +207,36 @@ pub struct PurgeArgs {
 }
 
 pub async fn purge(args: PurgeArgs, global: &Global) -> Result<Exit, Failure> {
-    let root = open_root(&args.root).await?;
+    let (root, rest) = args.naming.divide(&args.names, &["OBJECT"], global)?;
+    let root = open_root(&root).await?;
+    let id = match args.naming.open(&root, &rest[0], global).await {
+        Ok(object) => object.id().to_string(),
+        // What is left of an object that cannot be opened is removed by its identifier.
+        Err(failure) if failure.status == 1 && !args.naming.path => rest[0].clone(),
+        Err(failure) => return Err(failure),
+    };
     if !args.yes {
-        let object = root.object(&args.id).await.map_err(failure)?;
+        let object = root.object(&id).await.map_err(failure)?;
         let head = object.inventory().head();
-        let message =
-            format!("{} has versions v1 to {head}; add --yes to remove them all", args.id);
+        let message = format!("{id} has versions v1 to {head}; add --yes to remove them all");
         return Err(Failure::refused("not-confirmed", message));
     }
-    match root.purge(&args.id).await {
+    match root.purge(&id).await {
         // It may have been purged before, and its versions kept.
         Err(ocfl::Error::NoSuchObject(_)) if args.versions => {}
         purged => purged.map_err(failure)?,
     }
     let removed = match args.versions {
-        true => Some(root.remove_versions(&args.id).await.map_err(failure)?),
+        true => Some(root.remove_versions(&id).await.map_err(failure)?),
         false => None,
     };
-    let kept = root.versions_kept(&args.id).await.map_err(failure)?;
+    let kept = root.versions_kept(&id).await.map_err(failure)?;
     if global.json {
-        let told = json!({"purged": args.id, "versions_removed": removed, "versions_kept": kept});
+        let told = json!({"purged": id, "versions_removed": removed, "versions_kept": kept});
         output::json(&told)?;
         return Ok(Exit::Yes);
     }
-    output::line(&format!("{} is gone", output::printable(&args.id)))?;
+    output::line(&format!("{} is gone", output::printable(&id)))?;
     if let Some(removed) = removed.filter(|removed| *removed > 0) {
         output::line(&format!("{removed} versions of its files were removed from the bucket"))?;
     }

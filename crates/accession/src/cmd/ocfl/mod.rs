@@ -3,12 +3,13 @@
 mod content;
 mod list;
 mod manage;
+pub mod named;
 mod show;
 mod validate;
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
-use ocfl::{Object, StorageRoot, VersionName};
+use ocfl::{StorageRoot, VersionName};
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,11 +20,13 @@ use store::{LocalOptions, LocalStore, Store};
   accession ocfl init /srv/archive
   accession ocfl ls /srv/archive
   accession ocfl log /srv/archive ark:/12345/bcd987
+  accession ocfl show --store main box-17
   accession ocfl validate /srv/archive
   accession ocfl validate s3://bucket/archive --no-fixity
 
-A storage root is a directory or s3://bucket/prefix. Objects are named by their identifiers, or
-with --path by where they are in the root.")]
+A storage root is a directory, s3://bucket/prefix, or the name of a store of the configuration.
+Objects are named by their identifiers, by local identifiers where the registry is at hand, or with
+--path by where they are in the root.")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -36,36 +39,61 @@ enum Command {
     /// List the objects of a root
     #[command(after_help = "Examples:
   accession ocfl ls /srv/archive
+  accession ocfl ls --store main
   accession ocfl ls s3://bucket/store --paths")]
     Ls(list::LsArgs),
     /// Show the versions of an object: when, by whom, why, and how much changed
-    #[command(after_help = "Example:
-  accession ocfl log /srv/archive ark:/99999/fk4abc")]
+    #[command(
+        override_usage = "accession ocfl log [OPTIONS] ROOT OBJECT\n       accession ocfl log [OPTIONS] --store NAME OBJECT",
+        after_help = "Examples:
+  accession ocfl log /srv/archive ark:/99999/fk4abc
+  accession ocfl log --store main box-17"
+    )]
     Log(list::LogArgs),
     /// Show an object's latest or another version with its files
-    #[command(after_help = "Example:
-  accession ocfl show /srv/archive ark:/99999/fk4abc --at v1")]
+    #[command(
+        override_usage = "accession ocfl show [OPTIONS] ROOT OBJECT\n       accession ocfl show [OPTIONS] --store NAME OBJECT",
+        after_help = "Examples:
+  accession ocfl show /srv/archive ark:/99999/fk4abc --at v1
+  accession ocfl show --store main box-17"
+    )]
     Show(show::ShowArgs),
     /// Show what changed between two versions
-    #[command(after_help = "Example:
-  accession ocfl diff /srv/archive ark:/99999/fk4abc --from v1 --to v3")]
+    #[command(
+        override_usage = "accession ocfl diff [OPTIONS] ROOT OBJECT\n       accession ocfl diff [OPTIONS] --store NAME OBJECT",
+        after_help = "Examples:
+  accession ocfl diff /srv/archive ark:/99999/fk4abc --from v1 --to v3
+  accession ocfl diff --store main box-17"
+    )]
     Diff(show::DiffArgs),
     /// Write a file of an object to standard output
-    #[command(after_help = "Example:
-  accession ocfl cat /srv/archive ark:/99999/fk4abc letter.txt > letter.txt")]
+    #[command(
+        override_usage = "accession ocfl cat [OPTIONS] ROOT OBJECT FILE\n       accession ocfl cat [OPTIONS] --store NAME OBJECT FILE",
+        after_help = "Examples:
+  accession ocfl cat /srv/archive ark:/99999/fk4abc letter.txt > letter.txt
+  accession ocfl cat --store main box-17 data/letter.txt > letter.txt"
+    )]
     Cat(content::CatArgs),
     /// Copy the files of a version into a directory
-    #[command(after_help = "Example:
-  accession ocfl export /srv/archive ark:/99999/fk4abc letters")]
+    #[command(
+        override_usage = "accession ocfl export [OPTIONS] ROOT OBJECT DIRECTORY\n       accession ocfl export [OPTIONS] --store NAME OBJECT DIRECTORY",
+        after_help = "Examples:
+  accession ocfl export /srv/archive ark:/99999/fk4abc letters
+  accession ocfl export --store main box-17 letters"
+    )]
     Export(content::ExportArgs),
     /// Validate a root, some of its objects, or an object by itself
     Validate(validate::Args),
     /// Find and remove what interrupted writes have left behind
     Sweep(manage::SweepArgs),
     /// Remove an object with all its versions
-    #[command(after_help = "Example:
+    #[command(
+        override_usage = "accession ocfl purge [OPTIONS] ROOT OBJECT\n       accession ocfl purge [OPTIONS] --store NAME OBJECT",
+        after_help = "Examples:
   accession ocfl purge /srv/archive ark:/99999/fk4abc --yes
-  accession ocfl purge s3://bucket/archive ark:/99999/fk4abc --yes --versions")]
+  accession ocfl purge --store main box-17 --yes
+  accession ocfl purge s3://bucket/archive ark:/99999/fk4abc --yes --versions"
+    )]
     Purge(manage::PurgeArgs),
 }
 
@@ -78,36 +106,13 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
             Command::Log(args) => list::log(args, global).await,
             Command::Show(args) => show::show(args, global).await,
             Command::Diff(args) => show::diff(args, global).await,
-            Command::Cat(args) => content::cat(args).await,
+            Command::Cat(args) => content::cat(args, global).await,
             Command::Export(args) => content::export(args, global).await,
             Command::Validate(args) => validate::run(args, global).await,
             Command::Sweep(args) => manage::sweep(args, global).await,
             Command::Purge(args) => manage::purge(args, global).await,
         }
     })
-}
-
-/// Which object of which root.
-#[derive(clap::Args)]
-struct Target {
-    /// The storage root: a directory, or s3://bucket/prefix
-    root: String,
-    /// The object's identifier
-    id: String,
-    /// The identifier is where the object is in the root
-    #[arg(long)]
-    path: bool,
-}
-
-impl Target {
-    async fn open(&self) -> Result<Object, Failure> {
-        let root = open_root(&self.root).await?;
-        let object = match self.path {
-            true => root.object_at(self.id.trim_matches('/')).await,
-            false => root.object(&self.id).await,
-        };
-        object.map_err(failure)
-    }
 }
 
 /// Opens the store that a person names.
@@ -117,7 +122,7 @@ async fn open_store(location: &str, create: bool) -> Result<Arc<dyn Store>, Fail
     }
     let path = location.strip_prefix("file://").unwrap_or(location);
     let temporaries = StorageRoot::TEMPORARIES.to_owned();
-    let options = LocalOptions { temporaries, create };
+    let options = LocalOptions { temporaries, create, ..LocalOptions::default() };
     let store = LocalStore::open_with(Path::new(path), &options);
     store.map(|store| Arc::new(store) as Arc<dyn Store>).map_err(|error| failure(error.into()))
 }
@@ -125,6 +130,16 @@ async fn open_store(location: &str, create: bool) -> Result<Arc<dyn Store>, Fail
 async fn open_root(location: &str) -> Result<StorageRoot, Failure> {
     let store = open_store(location, false).await?;
     StorageRoot::open(store).await.map_err(failure)
+}
+
+/// Opens the object that a command's names mean.
+async fn open_object(
+    naming: &named::Naming,
+    names: &[String],
+    global: &Global,
+) -> Result<ocfl::Object, Failure> {
+    let (root, rest) = naming.divide(names, &["OBJECT"], global)?;
+    naming.open(&open_root(&root).await?, &rest[0], global).await
 }
 
 /// What an error of the library means for a person at the command line.

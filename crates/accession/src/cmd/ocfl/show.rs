@@ -1,6 +1,7 @@
 //! `accession ocfl show` and `diff`.
 
-use super::{Target, failure, version};
+use super::named::Naming;
+use super::{failure, open_object, version};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -9,15 +10,19 @@ use serde_json::json;
 
 #[derive(clap::Args)]
 pub struct ShowArgs {
+    /// The root (a directory, s3://bucket/prefix or a store's name) and the object (its identifier,
+    /// or a local identifier)
+    #[arg(required = true, value_name = "ROOT OBJECT")]
+    names: Vec<String>,
     #[command(flatten)]
-    target: Target,
+    naming: Naming,
     /// Another version than the latest: v2, or 2
     #[arg(long, value_parser = version, value_name = "VERSION")]
     at: Option<VersionName>,
 }
 
 pub async fn show(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
-    let object = args.target.open().await?;
+    let object = open_object(&args.naming, &args.names, global).await?;
     let inventory = object.inventory();
     let version = object.version(args.at).map_err(failure)?;
     let about = version.about();
@@ -69,8 +74,12 @@ pub async fn show(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
 
 #[derive(clap::Args)]
 pub struct DiffArgs {
+    /// The root (a directory, s3://bucket/prefix or a store's name) and the object (its identifier,
+    /// or a local identifier)
+    #[arg(required = true, value_name = "ROOT OBJECT")]
+    names: Vec<String>,
     #[command(flatten)]
-    target: Target,
+    naming: Naming,
     /// The version to compare with (default: the one before)
     #[arg(long, value_parser = version, value_name = "VERSION")]
     from: Option<VersionName>,
@@ -80,7 +89,7 @@ pub struct DiffArgs {
 }
 
 pub async fn diff(args: DiffArgs, global: &Global) -> Result<Exit, Failure> {
-    let object = args.target.open().await?;
+    let object = open_object(&args.naming, &args.names, global).await?;
     let to = object.version(args.to).map_err(failure)?;
     let from = match args.from {
         Some(from) => Some(object.version(Some(from)).map_err(failure)?),

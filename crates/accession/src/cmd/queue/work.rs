@@ -127,6 +127,7 @@ pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
         until_empty: args.until_empty,
         runs_max: args.once.then_some(1),
         housekeeping: true,
+        observer: None,
     };
     let (stop, stopped) = watch::channel(Stop::No);
     let missing: Arc<Mutex<Option<String>>> = Arc::default();

@@ -27,12 +27,13 @@ enum Command {
     /// if it cannot be reached.
     #[command(after_help = "Examples:
   accession store check /srv/objects
+  accession store check main
   accession store check 's3://archive/copies?region=eu-central-1'
   accession store check 's3://archive?endpoint=https://minio.example.org&profile=archive'
   accession store check s3://archive/cold --storage-class DEEP_ARCHIVE
   accession store check --json s3://archive")]
     Check {
-        /// A directory, `file:///…` or `s3://bucket/prefix`
+        /// A directory, `file:///…`, `s3://bucket/prefix`, or a store's name
         url: String,
         /// Try out a storage class, too
         #[arg(long, value_name = "CLASS")]
@@ -68,7 +69,8 @@ struct Supported {
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let Command::Check { url, storage_class } = args.command;
     let runtime = tokio::runtime::Runtime::new()?;
-    let report = runtime.block_on(check(&url, storage_class.as_deref()))?;
+    let address = super::ocfl::named::address(&url, global);
+    let report = runtime.block_on(check(&address, storage_class.as_deref()))?;
     if global.json {
         output::json(&report)?;
     } else {

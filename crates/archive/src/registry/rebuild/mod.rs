@@ -207,7 +207,7 @@ fn adopt(tx: &mut Tx<'_>, copy: &AnotherCopy) -> Result<bool> {
     let (at, due) = like.map_or((now, now), |c| (c.stored_at, c.fixity_due));
     let AnotherCopy { store, version, object } = copy;
     let (key, digest) = (object.path(), object.digest());
-    tx.send(&COPY, &db::params![id, store, *version, key, digest, at, due, NEVER])?;
+    tx.send(&COPY, &db::params![id, store, *version, key, digest, at, due, NEVER, NEVER])?;
     Ok(true)
 }
 

@@ -183,8 +183,10 @@ fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
 
 fn restore_copy(tx: &mut Tx<'_>, id: i64, head: i64, at: Micros, facts: &Facts) -> Result<()> {
     const COPY: Statement = statement!("sql/put_copy");
-    let due = at.saturating_add(facts.fixity_micros);
+    // What came first is due first.
+    let first = facts.versions.first().map_or(at, Record::at);
+    let due = first.saturating_add(facts.fixity_micros);
     let (key, digest) = (facts.object.path(), facts.object.digest());
-    tx.send(&COPY, &db::params![id, &facts.store, head, key, digest, at, due, NEVER])?;
+    tx.send(&COPY, &db::params![id, &facts.store, head, key, digest, at, due, NEVER, NEVER])?;
     Ok(())
 }

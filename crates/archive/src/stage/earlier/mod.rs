@@ -9,14 +9,14 @@
 //! Damaged content is replaced with the deposited bytes of the same digest. Where the deposit does
 //! not hold them, the job fails.
 
-mod look;
 mod repair;
 
-pub(super) use look::{ContentState, Referred, look_at_all};
-pub(super) use repair::{Fault, Repairs};
+pub(super) use repair::Repairs;
 
 use super::Run;
 use super::storing::stop_if_told;
+use crate::codes::CopyState;
+use crate::content::{ContentState, Fault, Method, Referred, look_at_all};
 use crate::error::{Error, Result};
 use crate::ingest::{self, JobFile};
 use crate::registry::view::{self, CopyView, FileView};
@@ -32,8 +32,28 @@ const PAGE: i64 = 2000;
 pub(super) struct Counted {
     /// Read and compared by digest.
     pub read: u64,
+    /// Compared by a checksum that the store keeps and vouches for.
+    pub vouched: u64,
     /// Only listed, with the right size.
     pub listed: u64,
+}
+
+impl Counted {
+    /// So many files, of which some could only be listed; the others were compared in the way of
+    /// the store.
+    pub fn of(place: &Place, files: u64, listed: u64) -> Counted {
+        let compared = files.saturating_sub(listed);
+        match place.root.store().capabilities().digests {
+            true => Counted { read: 0, vouched: compared, listed },
+            false => Counted { read: compared, vouched: 0, listed },
+        }
+    }
+
+    pub fn add(&mut self, other: Counted) {
+        self.read += other.read;
+        self.vouched += other.vouched;
+        self.listed += other.listed;
+    }
 }
 
 /// What the registry has recorded of an object in one store, and when that was looked up.
@@ -43,9 +63,10 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// Whether the last check of the whole copy is too old to be relied on.
+    /// Whether what was last seen of the content is too old to be relied on, or was bad.
     fn is_stale(&self, days: i64) -> bool {
-        self.now.saturating_sub(self.copy.verified_at) >= days.saturating_mul(86_400_000_000)
+        let age = self.now.saturating_sub(self.copy.current_read_at);
+        self.copy.state == CopyState::Bad || age >= days.saturating_mul(86_400_000_000)
     }
 }
 
@@ -170,7 +191,8 @@ pub(super) async fn whole_copy(
     let sizes = sealed.list().await.map_err(|e| store_error(&place.name, e))?;
     let held = check(run, place, sealed, &sizes, &recorded, Which::Held, repairs).await?;
     let carried = check(run, place, sealed, &sizes, &recorded, Which::Carried, repairs).await?;
-    let counted = Counted { read: held.read + carried.read, listed: held.listed + carried.listed };
+    let mut counted = held;
+    counted.add(carried);
     // What is left over is content of older versions, and records: no deposit holds those.
     let sizes = match repairs.any() {
         true => sealed.list().await.map_err(|e| store_error(&place.name, e))?,
@@ -206,10 +228,13 @@ async fn check(
     repairs: &Repairs<'_>,
 ) -> Result<Counted> {
     let reads = which == Which::Held || recorded.is_stale(run.site.settings.verify_referenced_days);
-    let (mut counted, mut after) = (Counted::default(), String::new());
+    let (mut files_seen, mut listed, mut after) = (0, 0, String::new());
     loop {
         let files = page(run, which, &after, PAGE).await?;
-        let Some(last) = files.last().map(|file| file.path.clone()) else { return Ok(counted) };
+        let Some(last) = files.last().map(|file| file.path.clone()) else {
+            return Ok(Counted::of(place, files_seen, listed));
+        };
+        files_seen += files.len() as u64;
         let (mut good, mut damaged) = (Vec::new(), Vec::new());
         for file in files {
             let Some(content) = sealed.find(&file.sha512) else {
@@ -225,20 +250,18 @@ async fn check(
             }
         }
         if reads {
-            for (referred, state) in look_at_all(place, good).await? {
+            for (referred, state) in look_at_all(place, good, Method::Checksum).await? {
                 match state {
-                    ContentState::Good => counted.read += 1,
-                    ContentState::Listed => counted.listed += 1,
+                    ContentState::Good => {}
+                    ContentState::Listed => listed += 1,
                     ContentState::Damaged(fault) => damaged.push((referred, fault)),
                 }
             }
         } else {
-            counted.listed += good.len() as u64;
+            listed += good.len() as u64;
         }
-        counted.read += damaged.len() as u64;
         repairs.make_by_digest(run, place, sealed, damaged).await?;
         stop_if_told(run)?;
-        run.context.progress(format!("earlier content looked at in {}", place.name)).await?;
         after = last;
     }
 }

@@ -1,6 +1,7 @@
 //! Replaces damaged content of earlier versions with the deposited bytes of the same digest.
 
-use super::{Referred, deposited};
+use super::deposited;
+use crate::content::{Fault, Referred};
 use crate::error::{Error, Result};
 use crate::event::{self, Event};
 use crate::ingest::JobFile;
@@ -12,42 +13,12 @@ use crate::stage::verifying::differs;
 use crate::stores::{Place, store_error};
 use bagit::source::Members;
 use ocfl::Sealed;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{ErrorKind, PutOptions};
 
 /// So many files are named in one event.
 const NAMED_MAX: usize = 100;
-
-/// What is wrong with content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    Missing,
-    Size { found: u64, wanted: u64 },
-    Bytes,
-}
-
-impl Fault {
-    /// Compares the size that a store has with the one there must be.
-    pub fn of_size(found: Option<u64>, wanted: u64) -> Option<Fault> {
-        match found {
-            None => Some(Fault::Missing),
-            Some(found) if found != wanted => Some(Fault::Size { found, wanted }),
-            Some(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Missing => f.write_str("is missing"),
-            Fault::Size { found, wanted } => write!(f, "has {found} bytes instead of {wanted}"),
-            Fault::Bytes => f.write_str("does not have its sha512"),
-        }
-    }
-}
 
 /// The deposited bytes, and how many files were repaired with them.
 pub struct Repairs<'a> {

@@ -160,6 +160,26 @@ fn check_parts(upload: &Upload, completed: &[CompletedPart]) -> S3Result<()> {
     }
 }
 
+/// A key as S3 writes it where `encoding-type=url` is asked for.
+fn encode(key: &str) -> String {
+    let mut written = String::new();
+    for byte in key.bytes() {
+        match byte {
+            b' ' => written.push('+'),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'*' => {
+                written.push(char::from(byte));
+            }
+            other => written.push_str(&format!("%{other:02X}")),
+        }
+    }
+    written
+}
+
+/// A key as servers write it that keep to what XML can say.
+fn without_controls(key: &str) -> String {
+    key.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
 fn blob(content: Bytes) -> Option<StreamingBlob> {
     Some(StreamingBlob::from(s3s::Body::from(content)))
 }
@@ -174,7 +194,17 @@ impl S3 for Full {
         &self,
         r: S3Request<ListObjectsV2Input>,
     ) -> Answer<ListObjectsV2Output> {
-        self.fs.list_objects_v2(r).await
+        let encoded = r.input.encoding_type.as_ref().is_some_and(|kind| kind.as_str() == "url");
+        let mut answer = self.fs.list_objects_v2(r).await?;
+        let write = if encoded { encode } else { without_controls };
+        answer.output.encoding_type = encoded.then(|| EncodingType::from_static(EncodingType::URL));
+        for object in answer.output.contents.iter_mut().flatten() {
+            object.key = object.key.as_deref().map(write);
+        }
+        for common in answer.output.common_prefixes.iter_mut().flatten() {
+            common.prefix = common.prefix.as_deref().map(write);
+        }
+        Ok(answer)
     }
 
     async fn put_object(&self, mut r: S3Request<PutObjectInput>) -> Answer<PutObjectOutput> {

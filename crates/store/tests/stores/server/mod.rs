@@ -21,7 +21,7 @@ pub const MIB: u64 = 1024 * 1024;
 pub struct Server {
     pub endpoint: String,
     pub faults: Arc<Faults>,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -55,7 +55,7 @@ impl Server {
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let faults = Arc::new(Faults::default());
         let task = tokio::spawn(serve(listener, builder.build(), faults.clone()));
-        Server { endpoint, faults, _dir: dir, task }
+        Server { endpoint, faults, dir, task }
     }
 
     /// Small parts, short pauses: what a test needs to meet every path in little time.
@@ -76,6 +76,11 @@ impl Server {
             answer: Duration::from_secs(60),
             ..S3Config::new("bucket")
         }
+    }
+
+    /// Where the server keeps the store's objects, for what others put there.
+    pub fn objects(&self) -> std::path::PathBuf {
+        self.dir.path().join("bucket/some/where")
     }
 
     pub async fn store(&self) -> Arc<dyn Store> {

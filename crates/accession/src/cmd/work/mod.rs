@@ -1,11 +1,14 @@
 //! `accession work`: works on what was deposited, until it is told to stop.
 
+mod console;
+
 use super::notify;
 use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::parse_duration;
+use archive::site::Site;
 use archive::worker::WATCHING;
 use queue::runtime::{Settings, Stop, host_name};
 use std::time::Duration;
@@ -63,6 +66,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         until_empty: args.until_empty,
         ..Settings::default()
     };
+    let console = (!global.quiet && !global.json).then(console::Console::new);
+    let settings = Settings { observer: console.as_ref().map(|c| c.observer()), ..settings };
     let stages = args.stages.clone();
     let wanted = move |pipeline: &str, stage: &str| {
         let shown = format!("{pipeline}/{stage}");
@@ -74,14 +79,50 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         super::queue::stop_on_signals(stop.clone(), settings.grace)?;
         let stalled = notify::end_when_stalled(site.clone(), timeout, wanted.clone(), stop, quiet);
         let stalled = until_empty.then(|| tokio::spawn(stalled));
+        let shown = console.as_ref().map(|console| {
+            begin(console, &args, &site, &settings);
+            tokio::spawn(console.clone().run(site.clone()))
+        });
         let done = archive::worker::work(site.clone(), settings, wanted, stopped).await;
         if let Some(task) = stalled {
             task.abort();
+        }
+        if let (Some(console), Some(shown)) = (console, shown) {
+            shown.abort();
+            let _ = shown.await;
+            console.finish(&site).await;
         }
         Ok::<_, Failure>(done?)
     })??;
     output::work_done(&summary, global.json, global.quiet)?;
     Ok(if summary.failed > 0 { Exit::No } else { Exit::Yes })
+}
+
+/// Says what the worker works on, where, and how it is stopped.
+fn begin(console: &console::Console, args: &Args, site: &Site, settings: &Settings) {
+    let what = match args.stages.as_slice() {
+        [] => "all stages".to_string(),
+        stages => stages.join(", "),
+    };
+    let name = output::printable(&settings.name);
+    console.line(&format!("worker {name} works on {what} of {}", site.db.address()));
+    let stores: Vec<String> = site.stores.names().map(|name| output::printable(name)).collect();
+    let work = &site.settings.work_space;
+    let (stores, space) = (stores.join(", "), output::printable(&work.path.display().to_string()));
+    console
+        .line(&format!("stores: {stores}; work space {}: {space}", output::printable(&work.name)));
+    if args.stages.is_empty() || args.stages.iter().any(|stage| stage == WATCHING) {
+        for place in &site.settings.watches {
+            let path = output::printable(&place.path);
+            console.line(&format!("watches {path} every {} s", place.poll_seconds));
+        }
+    }
+    let end = if args.until_empty {
+        "it stops when nothing is left to do"
+    } else {
+        "it goes on until it is stopped"
+    };
+    console.line(&format!("{end}; Ctrl-C stops in good order"));
 }
 
 /// Refuses to watch where that would end at once, and says why.

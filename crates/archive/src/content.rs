@@ -1,6 +1,5 @@
-//! Reads content of earlier versions and compares it with the digest it must have.
+//! Reads content that stores keep and compares it with the digest it must have.
 
-use super::Fault;
 use crate::error::Result;
 use crate::ingest::JobFile;
 use crate::registry::view::FileView;
@@ -8,6 +7,7 @@ use crate::stage::validating::blocking;
 use crate::stores::{Place, store_error};
 use futures_util::{StreamExt, stream};
 use ocfl::{Algorithm, Hasher};
+use std::fmt;
 use store::ErrorKind;
 
 /// Files up to this size are read together, so many at a time.
@@ -18,13 +18,58 @@ const AT_ONCE: usize = 4;
 /// Questions to a store that answers with digests of its own.
 const QUESTIONS_AT_ONCE: usize = 16;
 
-/// A file, and the content of an earlier version that it refers to.
+/// What is wrong with content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    Missing,
+    Size {
+        found: u64,
+        wanted: u64,
+    },
+    Bytes,
+    /// A link, a directory or a special file is in its place.
+    NotAFile,
+}
+
+impl Fault {
+    /// Compares the size that a store has with the one there must be.
+    pub fn of_size(found: Option<u64>, wanted: u64) -> Option<Fault> {
+        match found {
+            None => Some(Fault::Missing),
+            Some(found) if found != wanted => Some(Fault::Size { found, wanted }),
+            Some(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Missing => f.write_str("is missing"),
+            Fault::Size { found, wanted } => write!(f, "has {found} bytes instead of {wanted}"),
+            Fault::Bytes => f.write_str("does not have its sha512"),
+            Fault::NotAFile => f.write_str("is not a plain file"),
+        }
+    }
+}
+
+/// How content is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// By the store's own digest where it vouches for the bytes, else by reading.
+    Checksum,
+    /// By reading every byte.
+    Reading,
+}
+
+/// A file, and the content that it refers to.
 #[derive(Debug, Clone)]
 pub struct Referred {
+    /// The name by which people know it.
     pub path: String,
     pub size: u64,
     pub sha512: String,
-    sha256: Option<String>,
+    pub sha256: Option<String>,
     /// Where the content is in the store.
     pub key: String,
 }
@@ -62,16 +107,24 @@ pub enum ContentState {
     Damaged(Fault),
 }
 
-/// Looks at content: by the store's own digest where it vouches for the bytes, else by reading.
+/// Looks at content, in any order.
 pub async fn look_at_all(
     place: &Place,
     files: Vec<Referred>,
+    method: Method,
 ) -> Result<Vec<(Referred, ContentState)>> {
-    if place.root.store().capabilities().digests {
-        return one_by_one(place, files, QUESTIONS_AT_ONCE).await;
+    let capabilities = place.root.store().capabilities();
+    if method == Method::Checksum && capabilities.digests {
+        return one_by_one(place, files, method, QUESTIONS_AT_ONCE).await;
     }
     let (small, large): (Vec<Referred>, Vec<Referred>) =
         files.into_iter().partition(|file| file.size <= SMALL_BYTES);
+    if !capabilities.rename {
+        // Not a directory: a get for each, and waiting is most of it.
+        let mut state = one_by_one(place, small, method, QUESTIONS_AT_ONCE).await?;
+        state.extend(one_by_one(place, large, method, AT_ONCE).await?);
+        return Ok(state);
+    }
     let mut portions = Vec::new();
     let mut small = small.into_iter().peekable();
     while small.peek().is_some() {
@@ -84,7 +137,7 @@ pub async fn look_at_all(
     while let Some(looked) = looks.next().await {
         state.extend(looked?);
     }
-    state.extend(one_by_one(place, large, AT_ONCE).await?);
+    state.extend(one_by_one(place, large, method, AT_ONCE).await?);
     Ok(state)
 }
 
@@ -97,7 +150,7 @@ async fn together(place: &Place, files: Vec<Referred>) -> Result<Vec<(Referred, 
             return Err(store_error(&place.name, error.into()));
         }
         // One of them is longer than it should be, or otherwise not a file that can be read so.
-        Err(_) => return one_by_one(place, files, 1).await,
+        Err(_) => return one_by_one(place, files, Method::Reading, 1).await,
     };
     blocking(move || {
         let look = |(file, content): (Referred, Option<bytes::Bytes>)| {
@@ -128,6 +181,7 @@ fn by_digest(file: &Referred, found: &str) -> ContentState {
 async fn one_by_one(
     place: &Place,
     files: Vec<Referred>,
+    method: Method,
     at_once: usize,
 ) -> Result<Vec<(Referred, ContentState)>> {
     let mut looks = stream::iter(files)
@@ -137,7 +191,9 @@ async fn one_by_one(
                 // On a thread of its own as long as there are some: hashing is most of it. A set,
                 // because what is left of it ends with this run.
                 let mut task = tokio::task::JoinSet::new();
-                task.spawn(async move { look(&place, &file).await.map(|state| (file, state)) });
+                task.spawn(
+                    async move { look(&place, &file, method).await.map(|state| (file, state)) },
+                );
                 match task.join_next().await {
                     Some(Ok(looked)) => looked.map(Some),
                     Some(Err(error)) => {
@@ -155,10 +211,11 @@ async fn one_by_one(
     Ok(state)
 }
 
-async fn look(place: &Place, file: &Referred) -> Result<ContentState> {
+/// Looks at one file.
+pub async fn look(place: &Place, file: &Referred, method: Method) -> Result<ContentState> {
     let store = place.root.store();
     let failed = |e: store::Error| store_error(&place.name, e.into());
-    if store.capabilities().digests {
+    if method == Method::Checksum && store.capabilities().digests {
         let meta = match store.head(&file.key).await {
             Err(error) if error.is_not_found() => return Ok(ContentState::Damaged(Fault::Missing)),
             meta => meta.map_err(failed)?,
@@ -176,6 +233,9 @@ async fn look(place: &Place, file: &Referred) -> Result<ContentState> {
     let mut body = match store.get(&file.key, None).await {
         Ok(object) => object.body,
         Err(error) if error.is_not_found() => return Ok(ContentState::Damaged(Fault::Missing)),
+        Err(error) if error.kind() == ErrorKind::NotPlain => {
+            return Ok(ContentState::Damaged(Fault::NotAFile));
+        }
         Err(error) if error.kind() == ErrorKind::Cold => return Ok(ContentState::Listed),
         Err(error) => return Err(failed(error)),
     };

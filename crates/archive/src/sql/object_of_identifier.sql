@@ -1,0 +1,1 @@
+select id from objects where identifier = $1

@@ -1,0 +1,223 @@
+//! What an operator looks at first: who stopped what, what is down, what failed, and what takes
+//! long. Counts come from the database, and of each kind only a few are listed.
+
+use crate::catalog::Catalog;
+use crate::codes::BatchState;
+use crate::error::Result;
+use crate::progress::Progress;
+use crate::rules::batch::Batch;
+use crate::rules::breaker::{self, Target};
+use crate::rules::people::pause::{self, Pause};
+use crate::view::stats::{IdleHead, idle_heads};
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
+
+/// A hold in force.
+#[derive(Debug, Clone)]
+pub struct Hold {
+    /// batch or collection
+    pub kind: String,
+    pub name: String,
+    pub who: String,
+    pub at: Micros,
+    pub reason: String,
+}
+
+impl FromRow for Hold {
+    fn from_row(row: &Row<'_>) -> db::Result<Hold> {
+        Ok(Hold {
+            kind: row.get(0)?,
+            name: row.get(1)?,
+            who: row.get(2)?,
+            at: row.get(3)?,
+            reason: row.get(4)?,
+        })
+    }
+}
+
+/// Jobs that wait for one thing: a target that is down, a resource, or a release.
+#[derive(Debug, Clone)]
+pub struct Blocked {
+    pub on: String,
+    pub jobs: i64,
+    /// Since when the first of them has waited.
+    pub since: Micros,
+}
+
+/// Failed jobs of one pipeline with one error code.
+#[derive(Debug, Clone)]
+pub struct FailureGroup {
+    pub queue: String,
+    pub code: String,
+    pub jobs: i64,
+    /// Those that nobody has looked at.
+    pub unseen: i64,
+    pub first_at: Micros,
+    pub last_at: Micros,
+    /// One of them, to look at.
+    pub newest: i64,
+}
+
+/// A run that takes long.
+#[derive(Debug, Clone)]
+pub struct LongRun {
+    pub job: i64,
+    pub subject: String,
+    pub stage: String,
+    pub since: Micros,
+    pub progress: Option<String>,
+    pub worker: String,
+}
+
+/// Batches of one state.
+#[derive(Debug, Clone)]
+pub struct BatchCount {
+    pub state: BatchState,
+    pub batches: i64,
+    pub held: i64,
+    /// Their jobs that have not ended.
+    pub open: i64,
+    pub first_at: Micros,
+    pub last_at: Micros,
+}
+
+impl FromRow for BatchCount {
+    fn from_row(row: &Row<'_>) -> db::Result<BatchCount> {
+        Ok(BatchCount {
+            state: row.get(0)?,
+            batches: row.get(1)?,
+            held: row.get(2)?,
+            open: row.get(3)?,
+            first_at: row.get(4)?,
+            last_at: row.get(5)?,
+        })
+    }
+}
+
+/// A few of many.
+#[derive(Debug, Clone, Default)]
+pub struct Few<T> {
+    pub shown: Vec<T>,
+    pub total: i64,
+}
+
+/// How much of each kind is listed, and from when on a run takes long.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub holds: i64,
+    pub failures: i64,
+    pub long_runs: i64,
+    pub batches: i64,
+    pub long_micros: Micros,
+}
+
+#[derive(Debug, Clone)]
+pub struct Overview {
+    pub pauses: Vec<Pause>,
+    pub holds: Few<Hold>,
+    pub targets_down: Vec<Target>,
+    pub blocked: Vec<Blocked>,
+    pub failures: Few<FailureGroup>,
+    pub failed_jobs: i64,
+    pub long_runs: Few<LongRun>,
+    /// Stages with ready jobs where nothing runs, by name, and the first job of each.
+    pub idle: Vec<(String, i64)>,
+    /// Of all states but *completed*.
+    pub batch_counts: Vec<BatchCount>,
+    pub open_batches: Few<Batch>,
+    pub failed_batches: Few<Batch>,
+}
+
+pub fn overview(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    limits: &Limits,
+) -> Result<Overview> {
+    let counts = batch_counts(tx)?;
+    let count = |wanted: &dyn Fn(BatchState) -> bool| {
+        counts.iter().filter(|count| wanted(count.state)).map(|count| count.batches).sum()
+    };
+    let open = count(&|state| !matches!(state, BatchState::Failed | BatchState::Deleted));
+    let failed = count(&|state| state == BatchState::Failed);
+    let (failures, failed_jobs) = failures(tx, catalog, limits.failures)?;
+    let targets = breaker::all(tx)?;
+    Ok(Overview {
+        pauses: pause::all(tx)?,
+        holds: holds(tx, limits.holds)?,
+        targets_down: targets.into_iter().filter(|t| t.opened_at.is_some()).collect(),
+        blocked: blocked(tx)?,
+        failures,
+        failed_jobs,
+        long_runs: long_runs(tx, catalog, now - limits.long_micros, limits.long_runs)?,
+        idle: idle_heads(tx, catalog)?
+            .into_iter()
+            .map(|IdleHead { name, job, .. }| (name, job))
+            .collect(),
+        batch_counts: counts,
+        open_batches: Few { shown: open_batches(tx, limits.batches)?, total: open },
+        failed_batches: Few { shown: failed_batches(tx, limits.batches)?, total: failed },
+    })
+}
+
+fn holds(tx: &mut Tx<'_>, limit: i64) -> Result<Few<Hold>> {
+    const ALL: Statement = statement!("sql/all_holds");
+    const COUNT: Statement = statement!("sql/count_holds");
+    let (total,): (i64,) = tx.one(&COUNT, &[])?;
+    Ok(Few { shown: tx.query(&ALL, &db::params![limit])?, total })
+}
+
+fn blocked(tx: &mut Tx<'_>) -> Result<Vec<Blocked>> {
+    const BLOCKED: Statement = statement!("sql/count_blocked");
+    let rows: Vec<(String, i64, Micros)> = tx.query(&BLOCKED, &[])?;
+    Ok(rows.into_iter().map(|(on, jobs, since)| Blocked { on, jobs, since }).collect())
+}
+
+fn failures(tx: &mut Tx<'_>, catalog: &Catalog, limit: i64) -> Result<(Few<FailureGroup>, i64)> {
+    const GROUPS: Statement = statement!("sql/failure_groups");
+    const COUNT: Statement = statement!("sql/count_failure_groups");
+    type Group = (i64, String, i64, i64, Micros, Micros, i64);
+    let (total, jobs): (i64, i64) = tx.one(&COUNT, &[])?;
+    let rows: Vec<Group> = tx.query(&GROUPS, &db::params![limit])?;
+    let shown = rows.into_iter().map(|(id, code, jobs, unseen, first_at, last_at, newest)| {
+        let queue = catalog.pipeline(id).map_or_else(|_| id.to_string(), |p| p.name.clone());
+        FailureGroup { queue, code, jobs, unseen, first_at, last_at, newest }
+    });
+    Ok((Few { shown: shown.collect(), total }, jobs))
+}
+
+fn long_runs(
+    tx: &mut Tx<'_>,
+    catalog: &Catalog,
+    before: Micros,
+    limit: i64,
+) -> Result<Few<LongRun>> {
+    const RUNS: Statement = statement!("sql/long_runs");
+    const COUNT: Statement = statement!("sql/count_long_runs");
+    type Run = (i64, String, i64, Micros, Option<String>, Option<String>);
+    let (total,): (i64,) = tx.one(&COUNT, &db::params![before])?;
+    let rows: Vec<Run> = tx.query(&RUNS, &db::params![before, limit])?;
+    let shown = rows.into_iter().map(|(job, subject, stage, since, progress, worker)| LongRun {
+        job,
+        subject,
+        stage: catalog.stage_name(stage),
+        since,
+        progress: progress.map(|text| Progress::parse(&text).to_string()),
+        worker: worker.unwrap_or_default(),
+    });
+    Ok(Few { shown: shown.collect(), total })
+}
+
+fn batch_counts(tx: &mut Tx<'_>) -> Result<Vec<BatchCount>> {
+    const COUNT: Statement = statement!("sql/count_batches");
+    Ok(tx.query(&COUNT, &[])?)
+}
+
+fn open_batches(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Batch>> {
+    const OPEN: Statement = statement!("sql/open_batches");
+    Ok(tx.query(&OPEN, &db::params![limit])?)
+}
+
+fn failed_batches(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Batch>> {
+    const FAILED: Statement = statement!("sql/failed_batches");
+    Ok(tx.query(&FAILED, &db::params![limit])?)
+}
