@@ -27,7 +27,7 @@ fn place() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_bag_is_made_checked_changed_and_mended() {
+fn a_bag_is_made_checked_changed_and_fixed() {
     let place = place();
     let at = place.path();
     let create = [

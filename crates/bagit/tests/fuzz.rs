@@ -101,7 +101,7 @@ fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
 }
 
 /// Makes the checksums of tar headers right again, so that what lies behind them is reached.
-fn mend_tar(bytes: &mut [u8]) {
+fn fix_tar(bytes: &mut [u8]) {
     for block in bytes.chunks_exact_mut(512) {
         if &block[257..262] == b"ustar" {
             block[148..156].copy_from_slice(b"        ");
@@ -158,7 +158,7 @@ fn bag() -> Files {
 fn tar() {
     let hostile = tar_of_links();
     run("tar", &[bag().tar("bag/"), hostile, tar_of_holes()], |mut bytes, random| {
-        mend_tar(&mut bytes);
+        fix_tar(&mut bytes);
         check(if random.next(4) == 0 { gz(&bytes) } else { bytes });
     });
 }
@@ -195,7 +195,7 @@ fn tar_of_holes() -> Vec<u8> {
         tar.extend(member(b"bag/data/sparse", b'0', &octal(body.len()), &body));
     }
     tar.extend([0; 1024]);
-    mend_tar(&mut tar);
+    fix_tar(&mut tar);
     tar
 }
 

@@ -113,7 +113,7 @@ fn from_the_first(address: &Address) {
     assert!(ended[0].1.as_ref().unwrap().contains("no answer"), "{ended:?}");
     let states: Result<Vec<BatchState>> = db.write_blocking(|tx| {
         let catalog = Catalog::load(tx)?;
-        let actor = Actor { who: "ann", reason: "mended" };
+        let actor = Actor { who: "ann", reason: "fixed" };
         requeue::requeue(tx, tx.now(), &catalog, actor, 5, None)?;
         Ok(vec![batch::load(tx, 3)?.state, batch::load(tx, 4)?.state])
     });

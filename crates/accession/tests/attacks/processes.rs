@@ -12,12 +12,12 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// A server that answers 503 until it is mended, and then with the content of a file.
+/// A server that answers 503 until it is fixed, and then with the content of a file.
 fn broken_server(file: &Path) -> (String, Arc<AtomicBool>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let mended = Arc::new(AtomicBool::new(false));
-    let (file, works) = (file.to_path_buf(), mended.clone());
+    let fixed = Arc::new(AtomicBool::new(false));
+    let (file, works) = (file.to_path_buf(), fixed.clone());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
@@ -33,7 +33,7 @@ fn broken_server(file: &Path) -> (String, Arc<AtomicBool>) {
             let _ = stream.write_all(&[head.as_bytes(), &body].concat());
         }
     });
-    (base, mended)
+    (base, fixed)
 }
 
 /// A batch ends with the job that examines it, says what failed and what to do, and goes on when the
@@ -48,7 +48,7 @@ fn a_batch_ends_with_the_job_that_examines_it() {
             std::fs::write(path, content).unwrap();
         }
         let list = manifest(&world.path("list.checkm"), &web::serve(&world.path("web")), &files);
-        let (server, mended) = broken_server(&list);
+        let (server, fixed) = broken_server(&list);
         // Makes the pipelines.
         world.work();
         world.done(&["queue", "set", "batch", "--stage", "examining", "max_attempts=1"]);
@@ -63,7 +63,7 @@ fn a_batch_ends_with_the_job_that_examines_it() {
         let command = error.split('`').nth(1).expect("a command to run").to_string();
         assert!(command.starts_with("accession jobs requeue "), "{error}");
 
-        mended.store(true, Ordering::SeqCst);
+        fixed.store(true, Ordering::SeqCst);
         world.done(&command.split(' ').skip(1).collect::<Vec<_>>());
         assert_eq!(world.batch(batch)["state"], "pending");
         world.work();

@@ -14,7 +14,7 @@ fn only_job(world: &World) -> Value {
     jobs.remove(0)
 }
 
-/// Has a job fail in a stage by a store that cannot be written, and mends the store.
+/// Has a job fail in a stage by a store that cannot be written, and fixes the store.
 fn fail_in_storing(world: &World) -> String {
     let stores = world.path("data/stores");
     world.done(&["queue", "set", "ingest", "--stage", "storing", "max_attempts=1"]);

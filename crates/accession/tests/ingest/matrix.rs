@@ -128,7 +128,7 @@ fn identifiers_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn the_failed_one_is_mended_and_run_again_and_the_report_says_so() {
+fn the_failed_one_is_fixed_and_run_again_and_the_report_says_so() {
     let world = World::local(1);
     bag(&world.path("torn"), &[("page.txt", "whole")]);
     std::fs::write(world.path("torn/data/page.txt"), "whxle").unwrap();
@@ -138,9 +138,9 @@ fn the_failed_one_is_mended_and_run_again_and_the_report_says_so() {
     assert_eq!(failure["code"], "bag_digest_mismatch");
     assert!(failure["message"].as_str().unwrap().contains("data/page.txt"));
     let job = failure["job"].as_i64().unwrap().to_string();
-    // 001, use case 3: the cause is mended, the job runs again, the batch reports again.
+    // 001, use case 3: the cause is fixed, the job runs again, the batch reports again.
     std::fs::write(world.path("torn/data/page.txt"), "whole").unwrap();
-    let again = world.run(&["jobs", "requeue", &job, "--reason", "mended"]);
+    let again = world.run(&["jobs", "requeue", &job, "--reason", "fixed"]);
     assert!(again.status.success());
     world.work();
     let updated = world.batch(1);

@@ -310,7 +310,7 @@ fn emptying_names_the_count_of_what_it_would_empty() {
 }
 
 #[test]
-fn a_batch_goes_from_file_to_report_and_its_failures_can_be_mended() {
+fn a_batch_goes_from_file_to_report_and_its_failures_can_be_fixed() {
     let (dir, accession) = fresh();
     accession.json(&["queue", "create", "files"]);
     let list = dir.path().join("list");
@@ -334,7 +334,7 @@ fn a_batch_goes_from_file_to_report_and_its_failures_can_be_mended() {
         "{found}"
     );
     assert_eq!(found["report"]["failures"][0]["subject"], "b");
-    accession.json(&["queue", "retry", "files", "--reason", "mended"]);
+    accession.json(&["queue", "retry", "files", "--reason", "fixed"]);
     work(&accession, "true");
     let found = report();
     assert_eq!(

@@ -222,7 +222,7 @@ pub fn fingerprint_of(info: &EntryInfo) -> String {
     format!("{}:{seconds}.{nanos}:{}", info.bytes, info.inode)
 }
 
-/// A file that cannot be read: gone or forbidden is for a person to mend, the rest may pass.
+/// A file that cannot be read: gone or forbidden is for a person to fix, the rest may pass.
 pub fn unreadable(path: &Path, error: &io::Error) -> Error {
     let shown = path.display();
     if let Some(refused) = Refused::of(error) {
@@ -308,7 +308,7 @@ impl Read for FromStart<'_> {
     }
 }
 
-/// An error of reading an archive. What its bytes say is for the depositor to mend; what the
+/// An error of reading an archive. What its bytes say is for the depositor to fix; what the
 /// disk says may pass.
 pub fn reading_failed(error: bagit::Error) -> Error {
     match error {

@@ -125,7 +125,7 @@ pub fn unpack(
     Ok(total)
 }
 
-/// A work space that cannot be written to: a full one is its own error, because it can be mended.
+/// A work space that cannot be written to: a full one is its own error, because it can be fixed.
 pub fn unwritable(path: &Path, error: io::Error) -> Error {
     let shown = path.display();
     match error.kind() {

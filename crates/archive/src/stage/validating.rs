@@ -377,7 +377,7 @@ async fn finish(
         let fetched = package.fetched;
         let record = move |tx: &mut db::Tx<'_>| {
             record_failure(tx, &here, id, &text).map_err(into_queue)?;
-            // It is for the depositor to mend, and everything is read again then.
+            // It is for the depositor to fix, and everything is read again then.
             if fetched { Ok(()) } else { context.checkpoint_in(tx, SOURCE, "invalid") }
         };
         run.context.write(record).await?;

@@ -1,4 +1,4 @@
-//! S3 when the network or the server fails: what can be mended is, what cannot is an error, and
+//! S3 when the network or the server fails: what can be fixed is, what cannot is an error, and
 //! nothing that is not the object is ever passed off as it.
 
 use crate::server::{Fault, MIB, Server};

@@ -99,8 +99,8 @@ fn story(
         &[torn.into()],
         &[],
     )?);
-    samples::mend(&letters, "2.txt", "Dear Charles, I was mistaken.\n")?;
-    samples::mend(&letters, "3.txt", "Dear all,\n")?;
+    samples::correct(&letters, "2.txt", "Dear Charles, I was mistaken.\n")?;
+    samples::correct(&letters, "3.txt", "Dear all,\n")?;
     steps.push(show.step(
         "3. The letters again: one changed, one more",
         &[letters.into_os_string()],

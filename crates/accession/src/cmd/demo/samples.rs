@@ -29,7 +29,7 @@ pub fn torn_bag(samples: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Writes a payload file and brings the bag's manifests up to date.
-pub fn mend(bag: &Path, file: &str, text: &str) -> Result<(), Failure> {
+pub fn correct(bag: &Path, file: &str, text: &str) -> Result<(), Failure> {
     std::fs::write(bag.join("data").join(file), text)?;
     bagit::update(bag, &Default::default(), &()).map_err(wrong)?;
     Ok(())
