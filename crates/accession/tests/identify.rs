@@ -118,7 +118,10 @@ fn signatures_are_installed_used_and_put_back() {
     assert!(text(&output).contains("Open Government Licence"), "{}", text(&output));
     let sets: Value =
         serde_json::from_str(&text(&accession(&dir, &["--json", "formats", "list"]))).unwrap();
-    assert_eq!((&sets[0]["in_use"], &sets[1]["in_use"]), (&Value::Bool(false), &Value::Bool(true)));
+    assert_eq!(
+        (&sets["sets"][0]["in_use"], &sets["sets"][1]["in_use"]),
+        (&Value::Bool(false), &Value::Bool(true))
+    );
     let found: Value =
         serde_json::from_str(&text(&accession(&dir, &["--json", "identify", "files/greeting.hi"])))
             .unwrap();
