@@ -101,7 +101,7 @@ manifest convert @/m.checkm --output @/m.json
 identify @/box/a.txt
 formats list
 formats show fmt/18
-formats use essential-1
+formats use essential-2
 ocfl init @/root
 ocfl ls @/data/stores/s1
 ocfl log @/data/stores/s1 $ARK

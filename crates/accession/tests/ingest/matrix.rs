@@ -149,6 +149,6 @@ fn the_failed_one_is_fixed_and_run_again_and_the_report_says_so() {
         (&"completed".into(), &2.into()),
         "{updated:#}"
     );
-    assert_eq!(updated["changed"][0]["after"], "succeeded");
+    assert_eq!(updated["changed"][0]["after"], "preserved");
     world.check();
 }

@@ -65,14 +65,11 @@ fn both_reports_say_what_replaced_what() {
     world.work();
     let first = report(&world, 1);
     assert_eq!((&first["state"], &first["superseded"]), (&json!("failed"), &json!(1)), "{first:#}");
-    let line = &first["objects"][0];
+    let line = &first["cancellations"][0];
     assert_eq!(line["state"], "superseded");
-    assert!(
-        line["notes"][0].as_str().unwrap().contains("superseded by job 4 of batch 2"),
-        "{line:#}"
-    );
+    assert!(line["reason"].as_str().unwrap().contains("job 4 of batch 2"), "{line:#}");
     let text = world.run(&["batches", "report", "1", "--format", "text"]).stdout;
-    assert!(text.contains("1 superseded") && text.contains("superseded by job 4"), "{text}");
+    assert!(text.contains("1 superseded") && text.contains("job 4 of batch 2"), "{text}");
 }
 
 /// Who cancelled a row is named, and why.
@@ -87,6 +84,7 @@ fn a_cancelled_row_is_named_with_who_and_why() {
     world.work();
     let found = report(&world, 1);
     assert_eq!(found["state"], "completed", "{found:#}");
-    let cancelled = found["objects"].as_array().unwrap().iter().find(|o| o["state"] == "cancelled");
-    assert_eq!(cancelled.unwrap()["notes"][0], "cancelled by ann: sent by mistake");
+    let cancelled = &found["cancellations"][0];
+    assert_eq!((&cancelled["state"], &cancelled["by"]), (&json!("cancelled"), &json!("ann")));
+    assert_eq!(cancelled["reason"], "sent by mistake");
 }

@@ -416,6 +416,7 @@ fn succeed(
     why: Option<String>,
 ) -> Result<Status> {
     running::release(tx, work, lease)?;
+    work.forget_hold(tx, lease.job)?;
     let end = EndRow { job: lease.job, stage: stage.id, why, token: Some(lease.token) };
     ending::succeed(tx, work, &[end])?;
     work.counts.moved(lease.batch, Some(Status::Running), Status::Succeeded);
