@@ -14,7 +14,7 @@ pub struct Found {
 }
 
 /// Seeds that a mutant may survive before it counts as not noticed.
-const SEEDS_MAX: u64 = 100;
+const SEEDS_MAX: u64 = 2000;
 
 pub fn seeds_to_find(mutant: &Mutant, steps: usize) -> Option<Found> {
     (0..SEEDS_MAX).find_map(|seed| {
