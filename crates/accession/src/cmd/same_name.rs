@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct Asking<'a> {
     /// The command that is advised: `ingest` or `deposit`.
     pub command: &'a str,
-    /// Nobody is to be asked, even on a terminal.
+    /// Never asks, even on a terminal.
     pub never: bool,
 }
 

@@ -102,7 +102,7 @@ fn a_job_that_resolves_again_says_only_what_it_was_told() {
     std::fs::rename(&aside, &store).unwrap();
     let failed = world.jobs()[0]["id"].to_string();
     assert_eq!(world.jobs()[0]["status"], "failed");
-    // In between somebody else renames it, with other files.
+    // In between another process renames it, with other files.
     let other = directory(&world.path("more/box"), &[("c.txt", "c")]);
     let report =
         world.ingest(&other, &["--local-id", "box", "--update", "add", "--what", "second"]);

@@ -178,7 +178,7 @@ fn with_mail(world: &World, port: u16, more: &str) {
     ));
 }
 
-/// Whoever runs `ingest` may have no worker that would send the mail later.
+/// A user of `ingest` may have no worker that sends the mail later.
 #[test]
 fn an_ingest_ends_when_its_mail_and_callbacks_are_sent() {
     World::both(|world| {
@@ -214,7 +214,7 @@ fn ingest_for_ada(world: &World) -> String {
     ended.stderr
 }
 
-/// A mail server that is down is no reason to fail, nor to wait for ever.
+/// A mail server that is down fails nothing, and the wait for it has a limit.
 #[test]
 fn mail_that_cannot_be_sent_now_is_named_and_sent_later() {
     let world = World::local(1);

@@ -97,7 +97,7 @@ fn wait(count: i64) -> String {
     }
 }
 
-/// Jobs that could run if somebody ran them.
+/// Jobs that are ready to run.
 fn to_do(seen: &Snapshot) -> i64 {
     seen.stats
         .stages
@@ -277,7 +277,7 @@ fn failed_batches(seen: &Snapshot, found: &mut Vec<Finding>) {
     found.push(finding.helps(format!("accession batches show {}", newest.id)));
 }
 
-/// Work that nobody takes although workers are running.
+/// Ready jobs that no running worker takes.
 fn idle(seen: &Snapshot, found: &mut Vec<Finding>) {
     if !seen.workers.iter().any(|worker| worker.state == "live") {
         return;
