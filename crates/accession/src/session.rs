@@ -49,14 +49,14 @@ impl From<db::Error> for Failure {
 }
 
 impl Session {
-    /// Opens the database for a short command: one connection, and little patience.
+    /// Opens the database for a short command: one connection, and a short timeout.
     pub fn open(global: &Global) -> Result<Session, Failure> {
         Session::open_with(
             global,
             Options {
                 connections: 2,
                 readers: 1,
-                patience: Duration::from_secs(15),
+                timeout: Duration::from_secs(15),
                 ..Options::default()
             },
         )
@@ -105,7 +105,7 @@ pub fn existing(global: &Global) -> Option<Session> {
     let options = Options {
         connections: 1,
         readers: 1,
-        patience: Duration::from_secs(2),
+        timeout: Duration::from_secs(2),
         ..Options::default()
     };
     let db = Db::open(&address, archive::MIGRATIONS, &options).ok()?;
