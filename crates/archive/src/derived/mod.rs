@@ -13,7 +13,7 @@ use crate::item::{Mode, Source, stem};
 use crate::profile::{LocalIds, Profile};
 use crate::registry::resolve::Found;
 use db::{Statement, Tx, statement};
-use sha2::{Digest, Sha256};
+use digest::{Sha256, to_hex};
 
 /// Where a package was put by its depositor, as objects remember it. URLs are remembered without
 /// what can be a key; a digest tells those apart that differ in nothing else.
@@ -21,8 +21,7 @@ pub fn place_of(source: &Source) -> String {
     let shown = source.to_string();
     match source {
         Source::Url(url) if url.contains(['?', '#', '@']) => {
-            let digest: String =
-                Sha256::digest(url).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+            let digest = to_hex(&Sha256::of(url.as_bytes())[..16]);
             format!("{shown} ({digest})")
         }
         _ => shown,
