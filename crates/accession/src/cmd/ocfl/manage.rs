@@ -232,19 +232,3 @@ pub async fn purge(args: PurgeArgs, global: &Global) -> Result<Exit, Failure> {
     }
     Ok(Exit::Yes)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::duration;
-    use std::time::Duration;
-
-    #[test]
-    fn times_as_people_write_them() {
-        assert_eq!(duration("0"), Ok(Duration::ZERO));
-        assert_eq!(duration("30m"), Ok(Duration::from_secs(1800)));
-        assert_eq!(duration("14d"), Ok(Duration::from_secs(14 * 86_400)));
-        for bad in ["", "5", "h", "1w", "-1h", "99999999999999999999d", "9999999999999999999d"] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
-    }
-}
