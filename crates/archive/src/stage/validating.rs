@@ -325,6 +325,7 @@ async fn fetched(run: Run<'_>) -> Result<Outcome> {
     let Some(package) = run.ingest.package.clone() else {
         return Err(Error::permanent(
             "no_package",
+        goes_on: false,
             "the files were not fetched; requeue the job from downloading",
         ));
     };
@@ -407,6 +408,7 @@ async fn finish(
         false => "structure, paths, digests given",
     };
     let warnings = checked.problems.warnings;
+    summary.goes_on = checked.survey.goes_on;
     let empty = checked.empty;
     let ingest = run.to_save();
     let methods = algorithms.join(", ");
