@@ -93,6 +93,7 @@ fn specs() -> [PipelineSpec; 5] {
     };
     let batch = PipelineSpec {
         settings: PipelineSettings::default(),
+        stages: deposit::STAGES.map(|s| (s.to_string(), deposit::default_settings(s))).to_vec(),
         ..PipelineSpec::staged(deposit::PIPELINE, &deposit::STAGES)
     };
     let sweep = PipelineSpec {

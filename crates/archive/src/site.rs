@@ -6,6 +6,7 @@ use crate::fetch::Fetcher;
 use crate::identifier::{Ezid, Minter};
 use crate::metadata::Metadata;
 use crate::profile::Profile;
+use crate::stage::share::Shares;
 use crate::stores::{StoreSettings, Stores};
 use db::Db;
 use pronom::Identifier;
@@ -114,6 +115,7 @@ pub struct Site {
     pub stores: Stores,
     pub identifier: Arc<Identifier>,
     pub fetcher: Fetcher,
+    pub shares: Shares,
 }
 
 impl Site {
@@ -148,6 +150,7 @@ impl Site {
             stores: Stores::new(stores),
             identifier: Arc::new(identifier.with_further_bytes(config.formats.scan_bytes_max)),
             fetcher: Fetcher::new(&config.fetch)?,
+            shares: Shares::default(),
         })
     }
 

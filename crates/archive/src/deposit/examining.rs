@@ -12,6 +12,7 @@ use crate::problem::Problems;
 use crate::site::Site;
 use crate::stage::recording::into_queue;
 use crate::stage::room::DiskRoom;
+use crate::stage::share;
 use crate::validate::check_claimed;
 use db::{Statement, Tx, statement};
 use queue::rules::batch::{self, Batch};
@@ -63,6 +64,12 @@ async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<O
         (None, source) => kind::of_path(&source.path().unwrap_or_default())?,
     };
     let kept = match kind {
+        Deposited::Manifest if waits_for_a_server(&deposit) => {
+            match site.shares.examining.enter(context.places()).await {
+                None => return share::put_off(&site.db).await,
+                Some(_inside) => Some(keep(site, &deposit).await?),
+            }
+        }
         Deposited::Manifest => Some(keep(site, &deposit).await?),
         _ => None,
     };
@@ -71,6 +78,11 @@ async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<O
     context.record(move |tx| examined(tx, id, kind, kept.as_deref()).map_err(into_queue));
     context.pass_on(Passed::new((deposit, batch)));
     Ok(Outcome::success())
+}
+
+/// Whether the manifest has to be downloaded.
+fn waits_for_a_server(deposit: &Deposit) -> bool {
+    deposit.payload.is_none() && deposit.source.is_remote()
 }
 
 /// The deposit that a job is about, and its batch.

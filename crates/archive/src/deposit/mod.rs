@@ -12,11 +12,21 @@ use crate::item::{Claimed, Mode, Source, Update};
 use crate::metadata::Metadata;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use queue::rules::{add, batch, preparing};
-use queue::{Catalog, NewJob};
+use queue::{Catalog, NewJob, StageSettings};
 use serde::{Deserialize, Serialize};
 
 pub const PIPELINE: &str = "batch";
 pub const STAGES: [&str; 2] = ["examining", "expanding"];
+
+/// The settings a stage starts with.
+pub fn default_settings(stage: &str) -> StageSettings {
+    let workers = match stage {
+        // Most deposits are examined at once; manifests by URL may wait for their servers.
+        "examining" => 8,
+        _ => StageSettings::default().workers,
+    };
+    StageSettings { workers, ..StageSettings::default() }
+}
 
 /// What a deposit says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,9 +1,9 @@
 //! How much space will it take? Looks at everything that has to be fetched, and finds what is
 //! broken before anything is fetched: every bad row of a manifest is listed at once.
 
-use super::Run;
 use super::room::DiskRoom;
 use super::validating::package_at;
+use super::{Run, share};
 use crate::codes::Change;
 use crate::deposit::expanding;
 use crate::deposit::manifest::take_report;
@@ -42,6 +42,13 @@ pub struct Wanted {
 }
 
 pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
+    let _inside = match run.item.is_downloaded() {
+        true => match share::to_estimate(&run).await {
+            None => return share::put_off(&run.site.db).await,
+            inside => inside,
+        },
+        false => None,
+    };
     let needed = match (run.item.kind, &run.item.source) {
         (Kind::ObjectManifest, _) => manifest(&run).await?,
         (_, Source::Url(url)) => match run.site.fetcher.local_file(url)? {
@@ -53,9 +60,11 @@ pub async fn run(mut run: Run<'_>) -> Result<Outcome> {
                 needed
             }
             None => {
-                let head = run.site.fetcher.head(url).await;
+                let deadline = Instant::now() + run.site.fetcher.heads_time_max();
+                let head = run.site.fetcher.head_before(url, deadline).await;
                 let head = head.map_err(|error| error.about(&run.item.name))?;
-                grown(&run.item, head.size.and_then(|size| i64::try_from(size).ok()))
+                let size = head.and_then(|head| head.size);
+                grown(&run.item, size.and_then(|size| i64::try_from(size).ok()))
             }
         },
         (_, source) => in_place(&run.item, source.path().unwrap_or_default())?,

@@ -13,6 +13,7 @@ pub mod provisioning;
 pub mod recording;
 pub mod resolving;
 pub mod room;
+pub mod share;
 pub mod staging;
 pub mod storing;
 mod under_way;
