@@ -191,6 +191,7 @@ fn a_replaced_package_is_never_removed_for_the_one_before() {
 #[test]
 fn what_a_job_gathers_after_its_data_was_discarded_is_discarded_too() {
     let world = World::local(1);
+    world.configure(NO_RETENTION);
     let directory = packages::directory(&world.path("letters"), &packages::small(3, "again"));
     world.deposit(&packages::archive(&directory, "tar.gz"), &[]);
     let mut jobs = Vec::new();
@@ -198,9 +199,9 @@ fn what_a_job_gathers_after_its_data_was_discarded_is_discarded_too() {
         let job = fail_in_storing(&world);
         let gathered = world.path(&format!("data/work/job-{job}{round}"));
         assert!(gathered.exists(), "{round}");
-        world.done(&["jobs", "discard", &job]);
         let mut worker = world.worker();
-        world.until_some("the directory is removed", || (!gathered.exists()).then_some(()));
+        world
+            .until_some("the janitor removes the directory", || (!gathered.exists()).then_some(()));
         worker.kill();
         for left in ["delete from ingest_files", "delete from space_reservations"] {
             assert_eq!(invariants::execute(&world, left), 0, "{left}");

@@ -231,6 +231,6 @@ async fn listen(stop: watch::Sender<Stop>, grace: Duration) {
             grace.as_secs()
         ),
     }
-    archive::external::end_all();
+    archive::package::program::end_all();
     std::process::exit(130);
 }
