@@ -10,6 +10,7 @@ use crate::registry::collection;
 use crate::registry::placed;
 use crate::stores::{StoreSettings, Stores};
 use crate::transfer::fetch::Fetcher;
+use crate::transfer::share::Shares;
 use db::{Db, Statement, Tx, statement};
 use pronom::Identifier;
 use queue::Catalog;
@@ -51,6 +52,7 @@ pub fn open(db: Db, config: &Config, data: &Path, identifier: Identifier) -> Res
         stores: Stores::new(stores),
         identifier: Arc::new(identifier.with_further_bytes(config.formats.scan_bytes_max)),
         fetcher: Fetcher::new(&config.fetch)?,
+        shares: Shares::default(),
     })
 }
 

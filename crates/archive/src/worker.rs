@@ -70,6 +70,7 @@ pub async fn work(
                 total.runs += summary.runs;
                 total.succeeded += summary.succeeded;
                 total.errors += summary.errors;
+                total.failed += summary.failed;
             }
             Err(error) => break Err(error),
         }

@@ -223,7 +223,33 @@ pub fn accept(
             "--id, --local-id and --digest are about one object; deposit one at a time with them",
         ));
     }
+    let payloads = &site.settings.payloads;
     let mut deposits = Vec::with_capacity(sources.len());
+    let named = name_all(site, sources, how, &options, asking, &mut deposits);
+    let kept: Vec<String> = deposits.iter().filter_map(|new| new.payload.clone()).collect();
+    if let Err(failure) = named {
+        kept.iter().for_each(|name| payload::forget(payloads, name));
+        return Err(failure);
+    }
+    let receipts: archive::Result<Vec<Receipt>> = site.db.write_blocking(move |tx| {
+        let catalog = Catalog::load(tx)?;
+        deposits.iter().map(|new| accept::accept(tx, &catalog, new)).collect()
+    });
+    if let Err(error) = &receipts {
+        payload::forget_refused(payloads, &kept, error);
+    }
+    Ok(receipts?)
+}
+
+/// Finds out what each source is. Manifests are kept as they are now.
+fn name_all(
+    site: &Arc<Site>,
+    sources: &[OsString],
+    how: &How,
+    options: &Options,
+    asking: Asking<'_>,
+    deposits: &mut Vec<NewDeposit>,
+) -> Result<(), Failure> {
     for text in sources {
         let named = Source::parse(text)?;
         let source = kind::resolved(&named).map_err(|e| refused(&named, e))?;
@@ -252,11 +278,7 @@ pub fn accept(
             options,
         });
     }
-    let receipts: archive::Result<Vec<Receipt>> = site.db.write_blocking(move |tx| {
-        let catalog = Catalog::load(tx)?;
-        deposits.iter().map(|new| accept::accept(tx, &catalog, new)).collect()
-    });
-    Ok(receipts?)
+    Ok(())
 }
 
 /// What is wrong with a path, to who has just named it: there is no job to requeue yet.

@@ -269,7 +269,7 @@ fn plain(original: &Package, bounds: Bounds) -> Result<(Package, Option<tempfile
     let directory = tempfile::tempdir()
         .map_err(|e| unpack::unwritable(Path::new("the temporary directory"), e))?;
     let to = directory.path().join("package.tar");
-    unpack(original, serialization, &to, bounds, |_| true)?;
+    unpack(original, serialization, &to, bounds, |_| Ok(()))?;
     Ok((Package::at(Owner::Archive, Form::Tar, &to, &original.name)?, Some(directory)))
 }
 

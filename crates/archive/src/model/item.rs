@@ -21,6 +21,13 @@ impl Source {
         Ok(Source::Path(queue::subject::encode(path.as_os_str().as_bytes())?))
     }
 
+    /// Whether a server has to be asked for it; `file:` URLs name files of this machine.
+    pub fn is_remote(&self) -> bool {
+        let is_file =
+            |url: &str| url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
+        matches!(self, Source::Url(url) if !is_file(url))
+    }
+
     /// `https://…` is a URL, everything else a path; `file:` URLs stay URLs, because only those
     /// below configured roots may be followed.
     pub fn parse(text: &OsString) -> crate::Result<Source> {
@@ -158,10 +165,7 @@ impl Item {
     pub fn is_downloaded(&self) -> bool {
         match (&self.kind, &self.source) {
             (DepositKind::Manifest, _) => true,
-            (_, Source::Url(url)) => {
-                !url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
-            }
-            (_, Source::Path(_)) => false,
+            (_, source) => source.is_remote(),
         }
     }
 

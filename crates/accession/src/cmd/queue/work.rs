@@ -231,5 +231,6 @@ async fn listen(stop: watch::Sender<Stop>, grace: Duration) {
             grace.as_secs()
         ),
     }
+    archive::package::program::end_all();
     std::process::exit(130);
 }

@@ -17,10 +17,11 @@ use crate::pipeline::Stage;
 use crate::pipeline::ingest::room::DiskRoom;
 use crate::registry::deposit::{Deposit, find};
 use crate::transfer::fetch::Expect;
+use crate::transfer::share;
 use db::{Statement, Tx, statement};
 use queue::rules::batch::{self, Batch};
 use queue::runtime::{Context, Work};
-use queue::{Claimed, Outcome, Passed};
+use queue::{Claimed, Outcome, Passed, StageSettings};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,6 +29,11 @@ pub struct Examining(Arc<Site>);
 
 impl Stage for Examining {
     const NAME: &'static str = "examining";
+
+    fn defaults() -> StageSettings {
+        // Most deposits are examined at once; manifests by URL may wait for their servers.
+        StageSettings { workers: 8, ..StageSettings::default() }
+    }
 
     fn handler(site: &Arc<Site>) -> impl Work {
         Examining(site.clone())
@@ -75,6 +81,12 @@ async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<O
         (None, source) => kind::of_path(&source.path().unwrap_or_default())?,
     };
     let kept = match kind {
+        DepositKind::Manifest if waits_for_a_server(&deposit) => {
+            match site.shares.examining.enter(context.places()).await {
+                None => return share::put_off(&site.db).await,
+                Some(_inside) => Some(keep(site, &deposit).await?),
+            }
+        }
         DepositKind::Manifest => Some(keep(site, &deposit).await?),
         _ => None,
     };
@@ -83,6 +95,11 @@ async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<O
     context.record(move |tx| examined(tx, id, kind, kept.as_deref()).map_err(into_queue));
     context.pass_on(Passed::new((deposit, batch)));
     Ok(Outcome::success())
+}
+
+/// Whether the manifest has to be downloaded.
+fn waits_for_a_server(deposit: &Deposit) -> bool {
+    deposit.payload.is_none() && deposit.source.is_remote()
 }
 
 /// The deposit that a job is about, and its batch.

@@ -185,7 +185,7 @@ fn is_here(directory: &Path, file: &JobFile) -> bool {
 async fn fetch(
     run: &Run<'_>,
     directory: &Path,
-    room: &JobRoom<'_>,
+    room: &JobRoom,
     mut file: JobFile,
 ) -> Result<std::result::Result<JobFile, Problems>> {
     let wanted: Wanted =

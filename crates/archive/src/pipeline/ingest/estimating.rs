@@ -16,6 +16,7 @@ use crate::package::{Owner, unreadable};
 use crate::pipeline::batch::expanding;
 use crate::registry::ingest::{self, JobFile};
 use crate::transfer::fetch::Expect;
+use crate::transfer::share;
 use bagit::Serialization;
 use bagit::beneath::Opened;
 use futures_util::StreamExt;
@@ -48,6 +49,13 @@ impl Step for Estimating {
     const NAME: &'static str = ingest::FIRST_STAGE;
 
     async fn run(mut run: Run<'_>) -> Result<Outcome> {
+        let _inside = match run.item.is_downloaded() {
+            true => match run.site.shares.estimating.enter(run.context.places()).await {
+                None => return share::put_off(&run.site.db).await,
+                inside => inside,
+            },
+            false => None,
+        };
         let needed = match (run.item.kind, &run.item.source) {
             (DepositKind::Manifest, _) => manifest(&run).await?,
             (_, Source::Url(url)) => match run.site.fetcher.local_file(url)? {
@@ -59,9 +67,11 @@ impl Step for Estimating {
                     needed
                 }
                 None => {
-                    let head = run.site.fetcher.head(url).await;
+                    let deadline = Instant::now() + run.site.fetcher.heads_time_max();
+                    let head = run.site.fetcher.head_before(url, deadline).await;
                     let head = head.map_err(|error| error.about(&run.item.name))?;
-                    grown(&run.item, head.size.and_then(|size| i64::try_from(size).ok()))
+                    let size = head.and_then(|head| head.size);
+                    grown(&run.item, size.and_then(|size| i64::try_from(size).ok()))
                 }
             },
             (_, source) => in_place(&run.item, source.path().unwrap_or_default())?,
