@@ -1,6 +1,6 @@
 //! `accession batches …`: deposits on their way and done.
 
-use super::queue::{act, look};
+use super::queue::{act, batches as queued};
 use super::site;
 use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
@@ -11,6 +11,7 @@ use archive::report::{self, Format, Writer};
 use archive::site::Site;
 use clap::Subcommand;
 use db::Tx;
+use queue::BatchState;
 use queue::rules::batch;
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,8 +33,9 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// List batches, newest first
-    #[command(after_help = "Example:
-  accession batches list --limit 10")]
+    #[command(after_help = "Examples:
+  accession batches list --limit 10
+  accession batches list --state failed")]
     List(List),
     /// Show a batch and what became of its objects
     #[command(after_help = "Examples:
@@ -49,7 +51,7 @@ enum Command {
     #[command(after_help = "Example:
   accession batches report-again 3 --reason 'the mail was lost'")]
     ReportAgain(Acted),
-    /// Hold a batch: what has not started waits
+    /// Hold a batch: what runs finishes its stage, and nothing further of it is done
     #[command(after_help = "Example:
   accession batches hold 3 --reason 'the depositor asked to wait'")]
     Hold(Acted),
@@ -69,6 +71,9 @@ enum Command {
 
 #[derive(clap::Args)]
 struct List {
+    /// Only those that are pending, processing, reporting, completed, failed, update-reporting or deleted
+    #[arg(long, value_parser = parse_state)]
+    state: Option<BatchState>,
     /// At most this many
     #[arg(long, default_value_t = 50)]
     limit: i64,
@@ -115,6 +120,11 @@ struct Report {
     output: Option<PathBuf>,
 }
 
+fn parse_state(text: &str) -> Result<BatchState, String> {
+    let names = || BatchState::ALL.iter().map(|state| state.name()).collect::<Vec<_>>().join(", ");
+    BatchState::from_name(text).ok_or_else(|| format!("it is one of {}", names()))
+}
+
 fn parse_format(text: &str) -> Result<Format, String> {
     match text {
         "text" => Ok(Format::Text),
@@ -127,19 +137,21 @@ fn parse_format(text: &str) -> Result<Format, String> {
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     match args.command {
-        Command::List(args) => look::list_batches(&Session::open(global)?, args.limit),
+        Command::List(args) => {
+            queued::list_batches(&Session::open(global)?, args.state, args.limit)
+        }
         Command::Show(args) => {
             let (site, _) = site::open_small(global)?;
             show_result(&site, args.batch, global)?;
             Ok(Exit::Yes)
         }
         Command::Report(args) => write_report(&args, global),
-        Command::ReportAgain(args) => look::report_again(&Session::open(global)?, args.batch),
+        Command::ReportAgain(args) => queued::report_again(&Session::open(global)?, args.batch),
         Command::Hold(args) => act::hold_batch(args.batch, &args.act, global),
         Command::Release(args) => act::release_batch(args.batch, &args.act, global),
         Command::Cancel(args) => act::cancel_batch(args.batch, &args.act, global),
         Command::Delete(args) => {
-            look::delete_batch(&Session::open(global)?, args.batch, args.yes, &args.act)
+            queued::delete_batch(&Session::open(global)?, args.batch, args.yes, &args.act)
         }
     }
 }

@@ -75,11 +75,11 @@ fn what_was_stopped_says_by_whom_and_what_failed_says_how_often() {
             "2 batches are not preserved in full; preserved of each: 3 (0 of 1), 2 (0 of 1)",
             "no worker is running, and ",
             "ingest/storing is paused by ann since ",
-            "collection maps is frozen by ann since ",
+            "collection maps is held by ann since ",
             "batch 4 is held by ann since ",
             "the depositor asked",
             "$ accession jobs unpause ingest --stage storing",
-            "$ accession collection thaw maps",
+            "$ accession collection release maps",
             "$ accession batches release 4",
             "$ accession jobs failed ingest",
             "$ accession work",
@@ -91,7 +91,7 @@ fn what_was_stopped_says_by_whom_and_what_failed_says_how_often() {
         let paused = finding(&status, "paused");
         assert_eq!((&paused["who"], &paused["reason"]), (&"ann".into(), &"disks".into()));
         assert_eq!(status["pauses"][0]["stage"], "storing");
-        assert_eq!(finding(&status, "collection_frozen")["reason"], "moving house");
+        assert_eq!(finding(&status, "collection_held")["reason"], "moving house");
         assert_eq!(finding(&status, "jobs_failed")["count"], 2);
         assert_eq!(status["failures"]["shown"][0]["unseen"], 2);
         assert_eq!(finding(&status, "batches_failed")["count"], 2);
@@ -123,7 +123,7 @@ fn of_hundreds_a_few_are_shown_and_how_many_there_are() {
     assert!(text.contains("120 pending (7 held)"), "{text}");
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        flat.contains("2 more batches or collections are held; the newest 5 of 7 are shown"),
+        flat.contains("2 more batches, collections or jobs are held; the newest 5 of 7 are shown"),
         "{text}"
     );
     assert!(text.lines().count() < 45, "{} lines:\n{text}", text.lines().count());

@@ -4,3 +4,4 @@ from job_records b
 join failures f on f.pipeline = b.pipeline and f.subject = b.subject and f.job < b.id
 join job_records a on a.id = f.job
 where b.id = $1 and (a.batch is null or b.batch is null or a.batch <> b.batch)
+  and a.collection is not distinct from b.collection

@@ -1,8 +1,8 @@
 //! Superseding: which job took the place of which, and whether the content is the same.
 //!
-//! A job is superseded by a later success, or a later retry, of the same pipeline and subject, never
-//! by a row of its own batch. What it was about is preserved only if the content is known to be the
-//! same, so a superseded row alone does not make its batch a success.
+//! A job is superseded by a later success, or a later retry, of the same pipeline, collection and
+//! subject, never by a row of its own batch. What it was about is preserved only if the content is
+//! known to be the same, so a superseded row alone does not make its batch a success.
 
 use crate::codes::Content;
 use crate::error::Result;

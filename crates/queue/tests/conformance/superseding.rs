@@ -127,6 +127,27 @@ fn a_retry_supersedes_no_rows_of_one_batch(w: &World) {
     assert_eq!(found.by, ids[2]);
 }
 
+/// The same name in another collection is another thing: a success there supersedes nothing, and a
+/// retry sends both again.
+fn nothing_is_superseded_across_collections(w: &World) {
+    let jobs = w.staged("ingest", &["storing"]);
+    let add = |collection: &str| {
+        let collection = Some(collection.to_string());
+        let lock = Some(format!("object/{}/box", collection.as_deref().unwrap_or_default()));
+        w.add_job(&jobs, NewJob { collection, lock, ..NewJob::new("box") })
+    };
+    let (maps, letters) = (add("maps"), add("letters"));
+    work(w, &jobs, &[permanent("the store is down"), permanent("the store is down")]);
+    let done =
+        w.rule(|tx, now, c| retry::retry(tx, now, c, ANN, &Filter::default(), false, 0, 100));
+    assert_eq!(done.unwrap(), Retried { requeued: 2, superseded: 0, refused: 0, next: None });
+    work(w, &jobs, &[permanent("broken"), Outcome::success()]);
+    assert_eq!((w.status(maps), w.status(letters)), (Status::Failed, Status::Succeeded));
+    let again = add("maps");
+    work(w, &jobs, &[Outcome::success()]);
+    assert_eq!((w.status(maps), w.status(again)), (Status::Cancelled, Status::Succeeded));
+}
+
 /// With coalescing, a run that goes back while its subject was added again is superseded by the newer
 /// job, unless both are rows of one batch.
 fn coalescing_supersedes_no_rows_of_one_batch(w: &World) {
@@ -149,5 +170,6 @@ both!(
     only_the_same_content_completes_the_earlier_batch,
     later_failures_are_not_resolved,
     a_retry_supersedes_no_rows_of_one_batch,
+    nothing_is_superseded_across_collections,
     coalescing_supersedes_no_rows_of_one_batch,
 );
