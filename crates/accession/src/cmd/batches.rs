@@ -6,6 +6,7 @@ use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
+use archive::deposit::pending;
 use archive::registry::reports::{self, Cursor};
 use archive::report::{self, Format, Writer};
 use archive::site::Site;
@@ -161,11 +162,17 @@ const SHOWN: i64 = 20;
 
 /// What became of a batch, for people or programs.
 pub fn show_result(site: &Arc<Site>, batch: i64, global: &Global) -> Result<(), Failure> {
-    let found: archive::Result<report::BatchReport> = site.db.read_blocking(move |tx| {
-        let catalog = queue::Catalog::load(tx)?;
-        reports::short(tx, &catalog, batch, SHOWN)
-    });
-    let found = found?;
+    let found: archive::Result<(batch::Batch, report::BatchReport)> =
+        site.db.read_blocking(move |tx| {
+            let catalog = queue::Catalog::load(tx)?;
+            Ok((batch::load(tx, batch)?, reports::short(tx, &catalog, batch, SHOWN)?))
+        });
+    let (batch, mut found) = found?;
+    if let Some(mut rows) = pending::rows(site, &batch)? {
+        found.head.unfinished_total = total(&rows);
+        rows.truncate(usize::try_from(SHOWN).unwrap_or(0));
+        found.unfinished = rows;
+    }
     if global.json {
         output::json(&found)?;
         return Ok(());
@@ -174,6 +181,10 @@ pub fn show_result(site: &Arc<Site>, batch: i64, global: &Global) -> Result<(), 
     report::render(Format::Text, &found, &mut text)?;
     output::line(&output::printable_lines(&String::from_utf8_lossy(&text)))?;
     Ok(())
+}
+
+fn total(rows: &[report::UnfinishedLine]) -> i64 {
+    i64::try_from(rows.len()).unwrap_or(i64::MAX)
 }
 
 /// Lines that are read in one transaction.
@@ -186,7 +197,11 @@ fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
     let id = args.batch;
     let read: archive::Result<_> =
         site.db.read_blocking(move |tx| Ok((batch::load(tx, id)?, reports::head(tx, id)?)));
-    let (batch, (head, changed)) = read?;
+    let (batch, (mut head, changed)) = read?;
+    let rows = pending::rows(&site, &batch)?;
+    if let Some(rows) = &rows {
+        head.unfinished_total = total(rows);
+    }
     // Not before: a request that cannot be leaves what has that name alone.
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(std::fs::File::create(path).map_err(|e| {
@@ -208,7 +223,13 @@ fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
     changed.iter().try_for_each(|line| writer.change(line))?;
     let unfinished =
         move |tx: &mut Tx<'_>, after| reports::unfinished_after(tx, &batch, after, PAGE);
-    pages(&site, max, Cursor::default(), unfinished, |line| writer.unfinished(line))?;
+    match &rows {
+        Some(rows) => {
+            let shown = rows.iter().take(usize::try_from(max).unwrap_or(usize::MAX));
+            shown.into_iter().try_for_each(|line| writer.unfinished(line))?;
+        }
+        None => pages(&site, max, Cursor::default(), unfinished, |line| writer.unfinished(line))?,
+    }
     let objects = move |tx: &mut Tx<'_>, after| {
         let page = reports::objects_after(tx, id, after, PAGE)?;
         let last = page.last().map_or(after, |line| line.job);

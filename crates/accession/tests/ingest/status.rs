@@ -107,6 +107,40 @@ fn what_was_stopped_says_by_whom_and_what_failed_says_how_often() {
     });
 }
 
+/// A batch is held with its collection, and a job that runs is held when its run ends: both are shown as
+/// what they are.
+#[test]
+fn what_is_held_with_its_collection_or_while_it_runs_shows_as_held() {
+    World::both(|world| {
+        world.done(&["collection", "hold", "default", "--as", "ann", "--reason", "moving house"]);
+        world.deposit(&directory(&world.path("good"), &[("a.txt", "good")]), &[]);
+        let text = shown(world);
+        assert!(text.contains("held (pending)") && text.contains("1 pending (1 held)"), "{text}");
+        let status = world.json(&["status"]).remove(0);
+        assert_eq!(status["batches"]["open"]["shown"][0]["held"], true, "{status:#}");
+        let held = status["batch_counts"].as_array().unwrap().iter().map(|count| &count["held"]);
+        assert_eq!(held.collect::<Vec<_>>(), [1]);
+
+        let go = world.path("go");
+        let program = format!("while ! test -e {}; do sleep 0.02; done", go.display());
+        world.done(&["queue", "create", "files"]);
+        world.done(&["queue", "add", "files", "a"]);
+        let jobs = || world.json(&["queue", "list", "files"]).remove(0)["jobs"][0].clone();
+        let job = jobs()["id"].to_string();
+        let work = ["queue", "work", "files", "--exec", &program, "--until-empty"];
+        let mut worker = world.command(&work).spawn().unwrap();
+        world.until_some("the job to run", || (jobs()["status"] == "running").then_some(()));
+        world.done(&["queue", "hold", &job, "--as", "bob", "--reason", "wait for Ann"]);
+        let status = world.json(&["status"]).remove(0);
+        let held = finding(&status, "job_held");
+        std::fs::write(&go, "").unwrap();
+        assert!(worker.wait().unwrap().success());
+        let text = held["text"].as_str().unwrap();
+        assert!(text.starts_with(&format!("job {job} ")) && text.contains(" by bob "), "{text}");
+        assert_eq!(held["command"], format!("accession jobs release {job}").as_str());
+    });
+}
+
 #[test]
 fn of_hundreds_a_few_are_shown_and_how_many_there_are() {
     let world = World::local(1);

@@ -6,6 +6,7 @@ pub mod expanding;
 pub mod kind;
 pub mod manifest;
 pub mod payload;
+pub mod pending;
 
 use crate::error::{Error, Result};
 use crate::item::{Claimed, Mode, Source, Update};

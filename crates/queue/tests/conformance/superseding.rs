@@ -95,6 +95,26 @@ fn only_the_same_content_completes_the_earlier_batch(w: &World) {
     }
 }
 
+/// What turns out to be another thing that only has the same name stays failed, and can be requeued.
+fn another_thing_of_the_same_name_is_not_superseded(w: &World) {
+    let jobs = w.staged("ingest", &["storing"]);
+    let early = batch_of(w, &jobs, &["scans"]);
+    let failed = work(w, &jobs, &[permanent("store is full")])[0];
+    report(w).unwrap();
+    w.advance(1);
+    batch_of(w, &jobs, &["scans"]);
+    let a = w.worker("a");
+    let one = a.next(&jobs).unwrap();
+    let by = one.lease.job;
+    w.rule(move |tx, _, _| replacing::compared(tx, failed, by, Some(Content::Unrelated))).unwrap();
+    a.settle(&one, Outcome::success());
+    assert_eq!((w.status(by), w.status(failed)), (Status::Succeeded, Status::Failed));
+    assert_eq!((state(w, early), load(w, early).cancelled), (BatchState::Failed, 0));
+    let report = report(w).unwrap();
+    assert_eq!((report.state, report.replaces.len()), (BatchState::Completed, 0));
+    w.requeue(failed, None).unwrap();
+}
+
 /// "failed jobs … accepted earlier": one that was added after the job that succeeded stays failed.
 fn later_failures_are_not_resolved(w: &World) {
     let files = w.staged("files", &["storing"]);
@@ -168,6 +188,7 @@ both!(
     rows_of_one_batch_never_supersede_one_another,
     both_batches_say_what_replaced_what,
     only_the_same_content_completes_the_earlier_batch,
+    another_thing_of_the_same_name_is_not_superseded,
     later_failures_are_not_resolved,
     a_retry_supersedes_no_rows_of_one_batch,
     nothing_is_superseded_across_collections,

@@ -2,6 +2,7 @@
 
 use super::confirm;
 use super::define::told;
+use super::look::say_if_cut;
 use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -151,6 +152,7 @@ pub fn list_batches(
         false => {
             let flexible = ["submitter", "label"];
             output::list(BATCH_HEADERS, found.iter().map(batch_row), &flexible)?;
+            say_if_cut(session, found.len(), limit);
         }
     }
     Ok(Exit::Yes)

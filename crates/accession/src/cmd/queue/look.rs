@@ -361,7 +361,15 @@ pub fn failed(args: Failed, global: &Global) -> Result<Exit, Failure> {
         Ok((view::failed(tx, catalog, place, false, args.limit)?, now))
     })?;
     failures_table(&session, &jobs, now)?;
+    say_if_cut(&session, jobs.len(), args.limit);
     Ok(Exit::Yes)
+}
+
+/// A list without a cursor says that it may go on.
+pub fn say_if_cut(session: &Session, listed: usize, limit: i64) {
+    if !session.json && i64::try_from(listed).is_ok_and(|listed| listed == limit) {
+        anstream::eprintln!("there may be more: --limit {}", limit.saturating_mul(10));
+    }
 }
 
 /// The error comes last and is cut to the terminal; `show` has all of it.
@@ -429,6 +437,7 @@ pub fn review(args: Review, global: &Global) -> Result<Exit, Failure> {
         Ok((view::failed(tx, catalog, place, true, args.limit)?, now))
     })?;
     failures_table(&session, &jobs, now)?;
+    say_if_cut(&session, jobs.len(), args.limit);
     Ok(Exit::Yes)
 }
 
