@@ -7,11 +7,13 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::os_user;
-use archive::deposit::kind::{self, Deposited};
-use archive::deposit::{self, NewDeposit, Options, Receipt, payload};
-use archive::item::{Claimed, Mode, Source, Update};
+use archive::app::Site;
+use archive::intake::accept::{self, NewDeposit, Receipt};
 use archive::metadata::Metadata;
-use archive::site::Site;
+use archive::model::item::{Claimed, Mode, Source, Update};
+use archive::package::kind::{self, Deposited};
+use archive::package::payload;
+use archive::registry::deposit::Options;
 use queue::Catalog;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -155,7 +157,7 @@ impl How {
             metadata.say_dc(element, value)?;
         }
         for address in &self.notify {
-            archive::outbox::mail::check_address(address)?;
+            archive::model::mail_address::check_address(address)?;
         }
         let identifier = self.id.as_deref().map(archive::identifier::normalise).transpose()?;
         Ok(Options {
@@ -225,7 +227,7 @@ pub fn accept(
     let mut deposits = Vec::with_capacity(sources.len());
     for text in sources {
         let named = Source::parse(text)?;
-        let source = named.resolved().map_err(|e| refused(&named, e))?;
+        let source = kind::resolved(&named).map_err(|e| refused(&named, e))?;
         let kind = match (&source, options.kind) {
             (_, Some(kind)) => kind,
             (Source::Path(_), None) => kind::of_path(&source.path().unwrap_or_default())
@@ -253,7 +255,7 @@ pub fn accept(
     }
     let receipts: archive::Result<Vec<Receipt>> = site.db.write_blocking(move |tx| {
         let catalog = Catalog::load(tx)?;
-        deposits.iter().map(|new| deposit::accept(tx, &catalog, new)).collect()
+        deposits.iter().map(|new| accept::accept(tx, &catalog, new)).collect()
     });
     Ok(receipts?)
 }

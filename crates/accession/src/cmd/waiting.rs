@@ -3,9 +3,9 @@
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use archive::app::Site;
 use archive::registry::{reports, waits};
 use archive::report;
-use archive::site::Site;
 use queue::rules::batch::{self, Batch};
 use queue::{BatchState, Catalog};
 use std::collections::HashSet;

@@ -1,10 +1,10 @@
 //! What a success supersedes, compared with it: the earlier failed deposits of the same thing. Their
 //! batches count them as preserved only if every file is the same.
 
-use crate::derived::is_same_place;
-use crate::error::Result;
-use crate::ingest::Summary;
-use crate::item::Item;
+use crate::model::error::Result;
+use crate::model::item::Item;
+use crate::model::place::is_same_place;
+use crate::registry::ingest::Summary;
 use db::{Statement, Tx, statement};
 use queue::Content;
 use queue::rules::replacing;
@@ -34,7 +34,7 @@ pub fn compare(tx: &mut Tx<'_>, job: i64) -> Result<()> {
 }
 
 /// Whether nothing but its name makes a failed deposit the same as one from another place. See
-/// [`crate::derived`]: a name alone replaces nothing.
+/// [`crate::registry::derived`]: a name alone replaces nothing.
 fn is_another(failed: &Item, known: &Summary, own: &Item) -> bool {
     let only_named =
         failed.identifier.is_none() && failed.local_ids.is_empty() && known.of_package.is_empty();

@@ -10,7 +10,7 @@ use super::waiting;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use archive::site::Site;
+use archive::app::Site;
 use archive::worker::WATCHING;
 use queue::rules::batch;
 use queue::runtime::{Settings, Stop};

@@ -7,7 +7,7 @@ use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
-use archive::deposit::cancelling;
+use archive::intake::cancelling;
 use queue::BatchState;
 use queue::rules::people::Actor;
 use queue::rules::replacing::{self, Replacement};
