@@ -1,13 +1,12 @@
-//! Commands that look and change nothing (but `review --seen` and `batches --delete`).
+//! Commands that look and change nothing (but `review --seen`).
 
 use super::define::told;
 use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_duration};
-use archive::intake::cancelling;
+use queue::rules::history;
 use queue::rules::people::{Actor, review as seen_rule};
-use queue::rules::{batch, history, report};
 use queue::view::{self, JobView, ListFilter, ago, show_time};
 use queue::{Catalog, Status};
 use std::collections::BTreeMap;
@@ -362,7 +361,15 @@ pub fn failed(args: Failed, global: &Global) -> Result<Exit, Failure> {
         Ok((view::failed(tx, catalog, place, false, args.limit)?, now))
     })?;
     failures_table(&session, &jobs, now)?;
+    say_if_cut(&session, jobs.len(), args.limit);
     Ok(Exit::Yes)
+}
+
+/// A list without a cursor says that it may go on.
+pub fn say_if_cut(session: &Session, listed: usize, limit: i64) {
+    if !session.json && i64::try_from(listed).is_ok_and(|listed| listed == limit) {
+        anstream::eprintln!("there may be more: --limit {}", limit.saturating_mul(10));
+    }
 }
 
 /// The error comes last and is cut to the terminal; `show` has all of it.
@@ -430,6 +437,7 @@ pub fn review(args: Review, global: &Global) -> Result<Exit, Failure> {
         Ok((view::failed(tx, catalog, place, true, args.limit)?, now))
     })?;
     failures_table(&session, &jobs, now)?;
+    say_if_cut(&session, jobs.len(), args.limit);
     Ok(Exit::Yes)
 }
 
@@ -491,157 +499,4 @@ fn grouped(stages: &[String]) -> String {
         several => format!("{pipeline} ({})", several.len()),
     });
     shown.collect::<Vec<_>>().join(", ")
-}
-
-#[derive(clap::Args)]
-#[command(after_help = "Examples:
-  accession queue batches
-  accession queue batches 3
-  accession queue batches 3 --report-again
-  accession queue batches 3 --delete --reason 'sent twice'")]
-pub struct Batches {
-    /// Show this batch and its newest report
-    #[arg(value_parser = number)]
-    batch: Option<i64>,
-    /// Write its report again
-    #[arg(long, requires = "batch", conflicts_with = "delete")]
-    report_again: bool,
-    /// Delete a held or failed batch: its jobs are cancelled, its reports kept
-    #[arg(long, requires = "batch")]
-    delete: bool,
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-    #[arg(long, default_value_t = 50)]
-    limit: i64,
-    #[command(flatten)]
-    act: Act,
-}
-
-pub fn batches(args: Batches, global: &Global) -> Result<Exit, Failure> {
-    let session = Session::open(global)?;
-    let Some(id) = args.batch else { return list_batches(&session, args.limit) };
-    if args.report_again {
-        return report_again(&session, id);
-    }
-    if args.delete {
-        return delete_batch(&session, id, args.yes, &args.act);
-    }
-    let (found, newest) =
-        session.read(move |tx, _, _| Ok((batch::load(tx, id)?, report::newest(tx, id)?)))?;
-    let report: Option<serde_json::Value> =
-        newest.and_then(|text| serde_json::from_str(&text).ok());
-    if session.json {
-        output::json(&serde_json::json!({"batch": batch_json(&found), "report": report}))?;
-        return Ok(Exit::Yes);
-    }
-    output::list(BATCH_HEADERS, [batch_row(&found)], &["submitter", "label"])?;
-    if let Some(report) = report {
-        output::line(&format!("\nreport version {}", report["version"]))?;
-        let empty = Vec::new();
-        for key in ["failures", "changed"] {
-            let items = report[key].as_array().unwrap_or(&empty);
-            if items.is_empty() {
-                continue;
-            }
-            output::line(&format!("\n{key}:"))?;
-            let text =
-                |v: &serde_json::Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
-            let rows = items.iter().map(|i| {
-                vec![
-                    text(&i["job"]),
-                    text(&i["subject"]),
-                    text(&i["status"]),
-                    text(&i["stage"]),
-                    output::in_one_line(i["why"].as_str().unwrap_or_default()),
-                ]
-            });
-            output::table(&["job", "subject", "status", "stage", "why"], rows)?;
-        }
-    }
-    Ok(Exit::Yes)
-}
-
-const BATCH_HEADERS: &[&str] =
-    &["batch", "state", "jobs", "open", "succeeded", "failed", "cancelled", "submitter", "label"];
-
-fn batch_row(b: &batch::Batch) -> Vec<String> {
-    let state = if b.is_held() { format!("held ({})", b.state) } else { b.state.to_string() };
-    vec![
-        b.id.to_string(),
-        state,
-        b.total.to_string(),
-        b.open.to_string(),
-        b.succeeded.to_string(),
-        b.failed.to_string(),
-        b.cancelled.to_string(),
-        b.submitter.clone(),
-        b.label.clone(),
-    ]
-}
-
-fn batch_json(b: &batch::Batch) -> serde_json::Value {
-    serde_json::json!({
-        "id": b.id, "label": b.label, "state": b.state, "held": b.is_held(), "collection": b.collection, "submitter": b.submitter,
-        "total": b.total, "unfinished": b.open, "succeeded": b.succeeded, "failed": b.failed, "cancelled": b.cancelled,
-        "created_at": b.created_at, "updated_at": b.updated_at, "error": b.error,
-    })
-}
-
-pub fn list_batches(session: &Session, limit: i64) -> Result<Exit, Failure> {
-    let found = session.read(move |tx, _, _| batch::list(tx, None, None, limit))?;
-    match session.json {
-        true => {
-            output::json_list("batches", &found.iter().map(batch_json).collect::<Vec<_>>(), None)?;
-        }
-        false => {
-            let flexible = ["submitter", "label"];
-            output::list(BATCH_HEADERS, found.iter().map(batch_row), &flexible)?;
-        }
-    }
-    Ok(Exit::Yes)
-}
-
-pub fn report_again(session: &Session, id: i64) -> Result<Exit, Failure> {
-    session.write(move |tx, now, _| batch::report_again(tx, now, id))?;
-    let written = session.write(report::write_next)?;
-    let version = written.map_or(0, |r| r.version);
-    told(
-        session,
-        &serde_json::json!({"id": id, "version": version}),
-        &format!("batch {id} reported again"),
-    )
-}
-
-pub fn delete_batch(session: &Session, id: i64, yes: bool, act: &Act) -> Result<Exit, Failure> {
-    let found = session.read(move |tx, _, _| batch::load(tx, id))?;
-    batch::refuse_delete(&found)?;
-    super::confirm(
-        yes,
-        &format!(
-            "batch {id} would be deleted, and its unfinished ({}) and failed ({}) jobs cancelled.",
-            found.open, found.failed
-        ),
-    )?;
-    let mut after = Some(0);
-    while let Some(from) = after {
-        let act = act.clone();
-        after = session.write(move |tx, now, catalog| {
-            cancelling::cancel_some(
-                tx,
-                now,
-                catalog,
-                Actor { who: &act.who(), reason: &act.reason },
-                id,
-                from,
-                500,
-            )
-        })?;
-    }
-    session.write(move |tx, now, _| batch::delete(tx, now, id))?;
-    told(
-        session,
-        &serde_json::json!({"deleted": id}),
-        &format!("batch {id} deleted; its reports are kept"),
-    )
 }

@@ -2,6 +2,7 @@
 
 pub mod act;
 mod add;
+pub mod batches;
 mod define;
 mod exec;
 mod guard;
@@ -25,7 +26,7 @@ use clap::Subcommand;
 #[command(after_help = "Examples:
   accession queue create files
   accession queue add files a.fits b.fits
-  accession queue work files --exec 'gzip -k -- {subject}' --until-empty
+  accession queue work files --exec 'gzip -k -- \"$ACCESSION_SUBJECT\"' --until-empty
   accession queue stats
   accession queue why 2")]
 pub struct Args {
@@ -63,7 +64,7 @@ enum Command {
   accession queue workers")]
     Workers(look::Workers),
     /// List batches, or show, report or delete one
-    Batches(look::Batches),
+    Batches(batches::Batches),
     /// Remove ended jobs and their history now
     Prune(act::Prune),
     /// A live view of all queues
@@ -92,7 +93,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         Command::Set(args) => define::set(args, global),
         Command::Budget(args) => define::budget(args, global),
         Command::Workers(args) => look::workers(args, global),
-        Command::Batches(args) => look::batches(args, global),
+        Command::Batches(args) => batches::batches(args, global),
         Command::Prune(args) => act::prune(args, global),
         Command::Watch(args) => watch::run(args, global),
         Command::Work(args) => work::run(args, global),

@@ -207,13 +207,11 @@ impl Expander {
     }
 
     fn entry(&self, number: i64, item: &Item) -> Result<Entry> {
-        let subject = match (&item.identifier, item.local_ids.first()) {
-            (Some(id), _) | (None, Some(id)) => queue::subject::encode(id.as_bytes())?,
-            // The name of a path is one already: encoding it again would show another name.
-            (None, None) if item.line.is_none() && self.deposit.source.path().is_some() => {
-                queue::subject::encode(&queue::subject::decode(&item.name))?
-            }
-            (None, None) => queue::subject::encode(item.name.as_bytes())?,
+        let named = item.identifier.is_some() || !item.local_ids.is_empty();
+        let subject = match !named && item.line.is_none() && self.deposit.source.path().is_some() {
+            // The name of a path is encoded already: encoding it again would show another name.
+            true => queue::subject::encode(&queue::subject::decode(&item.name))?,
+            false => subject_of_row(item)?,
         };
         Ok(Entry {
             number,
@@ -231,6 +229,12 @@ impl Expander {
             batch::fill(tx, &catalog, batch, &entries).map_err(Error::from)
         })
     }
+}
+
+/// What the job of a row is about: its identifier, else its first local identifier, else its name.
+pub(crate) fn subject_of_row(item: &Item) -> Result<String> {
+    let said = item.identifier.as_ref().or(item.local_ids.first()).unwrap_or(&item.name);
+    Ok(queue::subject::encode(said.as_bytes())?)
 }
 
 /// Opens a manifest in either of its forms.
