@@ -6,7 +6,7 @@ use crate::fetch::Fetcher;
 use crate::identifier::{Ezid, Minter};
 use crate::metadata::Metadata;
 use crate::profile::Profile;
-use crate::stores::{StoreSettings, Stores};
+use crate::stores::Stores;
 use db::Db;
 use pronom::Identifier;
 use std::path::{Path, PathBuf};
@@ -119,22 +119,6 @@ pub struct Site {
 impl Site {
     /// Opens what a process needs. The database is prepared if it was not.
     pub fn open(db: Db, config: &Config, data: &Path, identifier: Identifier) -> Result<Site> {
-        let stores = config
-            .stores
-            .iter()
-            .map(|(name, section)| {
-                let section = section.clone();
-                let settings = StoreSettings {
-                    url: section.url,
-                    storage_class: section.storage_class,
-                    inventory_storage_class: section.inventory_storage_class,
-                    concurrency: section.concurrency,
-                    sse: section.sse,
-                    sse_kms_key_id: section.sse_kms_key_id,
-                };
-                (name.clone(), settings)
-            })
-            .collect();
         let (prepared, place) = (config.clone(), data.to_path_buf());
         let installation = db.write_blocking(move |tx| {
             crate::registry::placed::check_configured(tx, &prepared, &place)?;
@@ -145,7 +129,7 @@ impl Site {
             db,
             installation,
             settings: Settings::of(config, data)?,
-            stores: Stores::new(stores),
+            stores: Stores::configured(config),
             identifier: Arc::new(identifier.with_further_bytes(config.formats.scan_bytes_max)),
             fetcher: Fetcher::new(&config.fetch)?,
         })

@@ -4,6 +4,7 @@
 use crate::config::WatchSection;
 use crate::deposit::examining::Examining;
 use crate::deposit::expanding::Expanding;
+use crate::registry::placed;
 use crate::site::Site;
 use crate::stage::recording::into_queue;
 use crate::watch::Poller;
@@ -26,8 +27,16 @@ async fn keep_watch(site: Arc<Site>, place: WatchSection) {
         received: site.settings.work_space.path.join("received"),
         failed_retention_micros: site.settings.failed_retention_days * 86_400_000_000,
     };
+    let mut is_known = false;
     loop {
-        if let Err(error) = poller.poll(&place).await {
+        let looked = async {
+            if !is_known {
+                placed::check_older_stores(&site.db, &site.stores).await?;
+                is_known = true;
+            }
+            poller.poll(&place).await
+        };
+        if let Err(error) = looked.await {
             match error.is_outage() {
                 true => tracing::debug!(watch = place.path, %error, "it could not be looked at"),
                 false => {

@@ -69,6 +69,9 @@ enum Command {
 
 #[derive(clap::Args)]
 struct List {
+    /// Only batches with smaller numbers
+    #[arg(long, value_name = "BATCH")]
+    before: Option<i64>,
     /// At most this many
     #[arg(long, default_value_t = 50)]
     limit: i64,
@@ -127,7 +130,7 @@ fn parse_format(text: &str) -> Result<Format, String> {
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     match args.command {
-        Command::List(args) => look::list_batches(&Session::open(global)?, args.limit),
+        Command::List(args) => look::list_batches(&Session::open(global)?, args.before, args.limit),
         Command::Show(args) => {
             let (site, _) = site::open_small(global)?;
             show_result(&site, args.batch, global)?;

@@ -56,16 +56,26 @@ pub fn list(args: List, global: &Global) -> Result<Exit, Failure> {
             Ok((view::list(tx, catalog, &filter)?, now))
         })?,
     );
-    let next = jobs.last().filter(|_| jobs.len() as i64 == limit).map(|job| job.id.into());
+    let next = next_page(&jobs, limit, |job| job.id);
     if session.json {
         output::json_list("jobs", &jobs, next)?;
         return Ok(Exit::Yes);
     }
     jobs_table(&jobs, now)?;
+    tell_next(next.as_ref());
+    Ok(Exit::Yes)
+}
+
+/// Where the next page begins, if this one is full.
+fn next_page<T>(page: &[T], limit: i64, id: impl Fn(&T) -> i64) -> Option<serde_json::Value> {
+    let is_full = usize::try_from(limit).is_ok_and(|limit| page.len() >= limit);
+    page.last().filter(|_| is_full).map(|last| id(last).into())
+}
+
+fn tell_next(next: Option<&serde_json::Value>) {
     if let Some(last) = next {
         anstream::eprintln!("there may be more: --before {last}");
     }
-    Ok(Exit::Yes)
 }
 
 fn status_named(name: &str) -> Result<Status, Failure> {
@@ -351,6 +361,9 @@ pub fn stuck(args: Stuck, global: &Global) -> Result<Exit, Failure> {
 pub struct Failed {
     /// Only this queue, or one stage of it: ingest/validating
     name: Option<String>,
+    /// Only jobs with smaller numbers
+    #[arg(long, value_name = "JOB")]
+    before: Option<i64>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
 }
@@ -359,16 +372,22 @@ pub fn failed(args: Failed, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
     let (jobs, now) = session.read(move |tx, now, catalog| {
         let place = place(catalog, args.name.as_deref())?;
-        Ok((view::failed(tx, catalog, place, false, args.limit)?, now))
+        Ok((view::failed(tx, catalog, place, false, args.before, args.limit)?, now))
     })?;
-    failures_table(&session, &jobs, now)?;
+    failures_table(&session, &jobs, args.limit, now)?;
     Ok(Exit::Yes)
 }
 
 /// The error comes last and is cut to the terminal; `show` has all of it.
-fn failures_table(session: &Session, jobs: &[JobView], now: db::Micros) -> Result<(), Failure> {
+fn failures_table(
+    session: &Session,
+    jobs: &[JobView],
+    limit: i64,
+    now: db::Micros,
+) -> Result<(), Failure> {
+    let next = next_page(jobs, limit, |job| job.id);
     if session.json {
-        return Ok(output::json_list("jobs", &jobs, None)?);
+        return Ok(output::json_list("jobs", &jobs, next)?);
     }
     let rows = jobs.iter().map(|j| {
         vec![
@@ -385,6 +404,7 @@ fn failures_table(session: &Session, jobs: &[JobView], now: db::Micros) -> Resul
     if let (Some(first), true) = (jobs.first(), output::terminal_width().is_some()) {
         anstream::eprintln!("`accession queue show {}` shows a job in full", first.id);
     }
+    tell_next(next.as_ref());
     Ok(())
 }
 
@@ -398,6 +418,9 @@ pub struct Review {
     /// Mark this job as seen; it stays failed
     #[arg(value_parser = number, long, value_name = "JOB")]
     seen: Vec<i64>,
+    /// Only jobs with smaller numbers
+    #[arg(long, value_name = "JOB")]
+    before: Option<i64>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
     #[command(flatten)]
@@ -427,9 +450,9 @@ pub fn review(args: Review, global: &Global) -> Result<Exit, Failure> {
     }
     let (jobs, now) = session.read(move |tx, now, catalog| {
         let place = place(catalog, args.name.as_deref())?;
-        Ok((view::failed(tx, catalog, place, true, args.limit)?, now))
+        Ok((view::failed(tx, catalog, place, true, args.before, args.limit)?, now))
     })?;
-    failures_table(&session, &jobs, now)?;
+    failures_table(&session, &jobs, args.limit, now)?;
     Ok(Exit::Yes)
 }
 
@@ -512,6 +535,9 @@ pub struct Batches {
     /// Do not ask
     #[arg(long)]
     yes: bool,
+    /// Only batches with smaller numbers
+    #[arg(long, value_name = "BATCH")]
+    before: Option<i64>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
     #[command(flatten)]
@@ -520,7 +546,7 @@ pub struct Batches {
 
 pub fn batches(args: Batches, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
-    let Some(id) = args.batch else { return list_batches(&session, args.limit) };
+    let Some(id) = args.batch else { return list_batches(&session, args.before, args.limit) };
     if args.report_again {
         return report_again(&session, id);
     }
@@ -588,15 +614,17 @@ fn batch_json(b: &batch::Batch) -> serde_json::Value {
     })
 }
 
-pub fn list_batches(session: &Session, limit: i64) -> Result<Exit, Failure> {
-    let found = session.read(move |tx, _, _| batch::list(tx, None, None, limit))?;
+pub fn list_batches(session: &Session, before: Option<i64>, limit: i64) -> Result<Exit, Failure> {
+    let found = session.read(move |tx, _, _| batch::list(tx, None, before, limit))?;
+    let next = next_page(&found, limit, |batch| batch.id);
     match session.json {
         true => {
-            output::json_list("batches", &found.iter().map(batch_json).collect::<Vec<_>>(), None)?;
+            output::json_list("batches", &found.iter().map(batch_json).collect::<Vec<_>>(), next)?;
         }
         false => {
             let flexible = ["submitter", "label"];
             output::list(BATCH_HEADERS, found.iter().map(batch_row), &flexible)?;
+            tell_next(next.as_ref());
         }
     }
     Ok(Exit::Yes)
