@@ -121,7 +121,7 @@ db restore @/backup.db --database sqlite://@/restored.db
 db reopen
 demo --directory @/demo
 man @/man
-bench queue --jobs 20 --single 2 --reps 1 --concurrency 2 --dir @
+bench queue --jobs 20 --single 2 --reps 1 --concurrency 2 --dir @ --database sqlite://@/bench.db
 bench bag --small 2 --large 1 --large-mib 1 --runs 1 --work @
 bench manifest --rows 10 --runs 1 --work @
 bench identify --files 2 --text 1 --rounds 1 --dir @

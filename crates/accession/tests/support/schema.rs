@@ -7,8 +7,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// Members whose own members are names that people choose, or another document's.
-const OPEN: [&str; 9] =
-    ["metadata", "counts", "needs", "format", "settings", "digests", "@context", "@graph", "value"];
+const OPEN: [&str; 10] = [
+    "metadata", "counts", "needs", "format", "settings", "digests", "@context", "@graph", "value",
+    "states",
+];
 
 /// What is wrong with a value, and where.
 pub fn problems(schema: &Value, value: &Value) -> Vec<String> {
