@@ -75,6 +75,9 @@ struct List {
     /// Only those that are pending, processing, reporting, completed, failed, update-reporting or deleted
     #[arg(long, value_parser = parse_state)]
     state: Option<BatchState>,
+    /// Only batches with smaller numbers
+    #[arg(long, value_name = "BATCH")]
+    before: Option<i64>,
     /// At most this many
     #[arg(long, default_value_t = 50)]
     limit: i64,
@@ -139,7 +142,7 @@ fn parse_format(text: &str) -> Result<Format, String> {
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     match args.command {
         Command::List(args) => {
-            queued::list_batches(&Session::open(global)?, args.state, args.limit)
+            queued::list_batches(&Session::open(global)?, args.state, args.before, args.limit)
         }
         Command::Show(args) => {
             let (site, _) = site::open_small(global)?;

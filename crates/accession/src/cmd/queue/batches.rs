@@ -2,7 +2,7 @@
 
 use super::confirm;
 use super::define::told;
-use super::look::say_if_cut;
+use super::look::{next_page, tell_next};
 use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -35,6 +35,9 @@ pub struct Batches {
     /// Do not ask
     #[arg(long)]
     yes: bool,
+    /// Only batches with smaller numbers
+    #[arg(long, value_name = "BATCH")]
+    before: Option<i64>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
     #[command(flatten)]
@@ -43,7 +46,7 @@ pub struct Batches {
 
 pub fn batches(args: Batches, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
-    let Some(id) = args.batch else { return list_batches(&session, None, args.limit) };
+    let Some(id) = args.batch else { return list_batches(&session, None, args.before, args.limit) };
     if args.report_again {
         return report_again(&session, id);
     }
@@ -142,17 +145,19 @@ fn batch_json(b: &batch::Batch) -> serde_json::Value {
 pub fn list_batches(
     session: &Session,
     state: Option<BatchState>,
+    before: Option<i64>,
     limit: i64,
 ) -> Result<Exit, Failure> {
-    let found = session.read(move |tx, _, _| batch::list(tx, state, None, limit))?;
+    let found = session.read(move |tx, _, _| batch::list(tx, state, before, limit))?;
+    let next = next_page(&found, limit, |batch| batch.id);
     match session.json {
         true => {
-            output::json_list("batches", &found.iter().map(batch_json).collect::<Vec<_>>(), None)?;
+            output::json_list("batches", &found.iter().map(batch_json).collect::<Vec<_>>(), next)?;
         }
         false => {
             let flexible = ["submitter", "label"];
             output::list(BATCH_HEADERS, found.iter().map(batch_row), &flexible)?;
-            say_if_cut(session, found.len(), limit);
+            tell_next(next.as_ref());
         }
     }
     Ok(Exit::Yes)

@@ -55,16 +55,26 @@ pub fn list(args: List, global: &Global) -> Result<Exit, Failure> {
             Ok((view::list(tx, catalog, &filter)?, now))
         })?,
     );
-    let next = jobs.last().filter(|_| jobs.len() as i64 == limit).map(|job| job.id.into());
+    let next = next_page(&jobs, limit, |job| job.id);
     if session.json {
         output::json_list("jobs", &jobs, next)?;
         return Ok(Exit::Yes);
     }
     jobs_table(&jobs, now)?;
+    tell_next(next.as_ref());
+    Ok(Exit::Yes)
+}
+
+/// Where the next page begins, if this one is full.
+pub fn next_page<T>(page: &[T], limit: i64, id: impl Fn(&T) -> i64) -> Option<serde_json::Value> {
+    let is_full = usize::try_from(limit).is_ok_and(|limit| page.len() >= limit);
+    page.last().filter(|_| is_full).map(|last| id(last).into())
+}
+
+pub fn tell_next(next: Option<&serde_json::Value>) {
     if let Some(last) = next {
         anstream::eprintln!("there may be more: --before {last}");
     }
-    Ok(Exit::Yes)
 }
 
 fn status_named(name: &str) -> Result<Status, Failure> {
@@ -350,6 +360,9 @@ pub fn stuck(args: Stuck, global: &Global) -> Result<Exit, Failure> {
 pub struct Failed {
     /// Only this queue, or one stage of it: ingest/validating
     name: Option<String>,
+    /// Only jobs with smaller numbers
+    #[arg(long, value_name = "JOB")]
+    before: Option<i64>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
 }
@@ -358,24 +371,22 @@ pub fn failed(args: Failed, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
     let (jobs, now) = session.read(move |tx, now, catalog| {
         let place = place(catalog, args.name.as_deref())?;
-        Ok((view::failed(tx, catalog, place, false, args.limit)?, now))
+        Ok((view::failed(tx, catalog, place, false, args.before, args.limit)?, now))
     })?;
-    failures_table(&session, &jobs, now)?;
-    say_if_cut(&session, jobs.len(), args.limit);
+    failures_table(&session, &jobs, args.limit, now)?;
     Ok(Exit::Yes)
 }
 
-/// A list without a cursor says that it may go on.
-pub fn say_if_cut(session: &Session, listed: usize, limit: i64) {
-    if !session.json && i64::try_from(listed).is_ok_and(|listed| listed == limit) {
-        anstream::eprintln!("there may be more: --limit {}", limit.saturating_mul(10));
-    }
-}
-
 /// The error comes last and is cut to the terminal; `show` has all of it.
-fn failures_table(session: &Session, jobs: &[JobView], now: db::Micros) -> Result<(), Failure> {
+fn failures_table(
+    session: &Session,
+    jobs: &[JobView],
+    limit: i64,
+    now: db::Micros,
+) -> Result<(), Failure> {
+    let next = next_page(jobs, limit, |job| job.id);
     if session.json {
-        return Ok(output::json_list("jobs", &jobs, None)?);
+        return Ok(output::json_list("jobs", &jobs, next)?);
     }
     let rows = jobs.iter().map(|j| {
         vec![
@@ -392,6 +403,7 @@ fn failures_table(session: &Session, jobs: &[JobView], now: db::Micros) -> Resul
     if let (Some(first), true) = (jobs.first(), output::terminal_width().is_some()) {
         anstream::eprintln!("`accession queue show {}` shows a job in full", first.id);
     }
+    tell_next(next.as_ref());
     Ok(())
 }
 
@@ -405,6 +417,9 @@ pub struct Review {
     /// Mark this job as seen; it stays failed
     #[arg(value_parser = number, long, value_name = "JOB")]
     seen: Vec<i64>,
+    /// Only jobs with smaller numbers
+    #[arg(long, value_name = "JOB")]
+    before: Option<i64>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
     #[command(flatten)]
@@ -434,10 +449,9 @@ pub fn review(args: Review, global: &Global) -> Result<Exit, Failure> {
     }
     let (jobs, now) = session.read(move |tx, now, catalog| {
         let place = place(catalog, args.name.as_deref())?;
-        Ok((view::failed(tx, catalog, place, true, args.limit)?, now))
+        Ok((view::failed(tx, catalog, place, true, args.before, args.limit)?, now))
     })?;
-    failures_table(&session, &jobs, now)?;
-    say_if_cut(&session, jobs.len(), args.limit);
+    failures_table(&session, &jobs, args.limit, now)?;
     Ok(Exit::Yes)
 }
 
