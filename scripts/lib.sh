@@ -4,9 +4,14 @@ step() { printf '\n== %s\n' "$*"; }
 
 scratch=$(mktemp -d)
 postgres_data=""
+server_pids=()
 
 clean_up() {
   if [ -n "$postgres_data" ]; then as_postgres "$postgres_bin/pg_ctl" -D "$postgres_data" -m immediate -s stop || true; fi
+  if [ ${#server_pids[@]} -gt 0 ]; then
+    kill "${server_pids[@]}" 2>/dev/null || true
+    wait "${server_pids[@]}" 2>/dev/null || true
+  fi
   rm -rf "$scratch"
 }
 trap clean_up EXIT
