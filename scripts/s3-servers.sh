@@ -1,7 +1,8 @@
 # S3 servers for tests: sourced after lib.sh, not run.
 #
 # `start_s3 NAME` installs a server where it has to, starts it on private ports of the loopback
-# interface with its data in $scratch, and sets s3_endpoint, s3_version and the AWS_* variables.
+# interface with its data in $scratch, and sets s3_endpoint, s3_version, s3_fails (the trial of
+# `accession store check` that it is known to fail) and the AWS_* variables.
 # NAME is ceph, garage, moto, s3rver, seaweedfs, or the URL of a server that runs: then its keys are
 # taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
 
@@ -47,6 +48,7 @@ python_with() {
 
 start_s3() {
   local name="$1"
+  s3_fails=""
   export AWS_EC2_METADATA_DISABLED=true AWS_REGION=us-east-1
   mkdir -p "$s3_tools" "$scratch/s3"
   python_with
@@ -81,6 +83,8 @@ start_s3rver() {
   serve "$1/log" node --openssl-legacy-provider "$s3_tools/node/node_modules/s3rver/bin/s3rver.js" \
     --directory "$1/data" --address 127.0.0.1 --port "$port" --silent
   s3_endpoint="http://127.0.0.1:$port"
+  # It lists no level of which nothing lies directly below.
+  s3_fails=nested-listing
   s3_version=$(node -p "require('$s3_tools/node/node_modules/s3rver/package.json').version")
   wait_for_http "$s3_endpoint" "$1/log"
 }
@@ -103,6 +107,8 @@ JSON
     -filer -filer.port="${ports[4]}" -filer.port.grpc="${ports[5]}" \
     -s3 -s3.port="${ports[6]}" -s3.port.grpc="${ports[7]}" -s3.config="$1/s3.json"
   s3_endpoint="http://127.0.0.1:${ports[6]}"
+  # It takes \ in a key for /.
+  s3_fails=backslash
   s3_version=$("$weed" version | awk '{print $3}')
   wait_for_http "$s3_endpoint" "$1/log"
 }
@@ -211,7 +217,7 @@ CONF
 # server, or stays on one that was running.
 name_s3_for_tests() {
   export ACCESSION_TEST_S3="$s3_endpoint" ACCESSION_TEST_S3_PYTHON="$s3_tools/python/bin/python"
-  export ACCESSION_TEST_S3_BUCKET="accession-test-$$-$RANDOM"
+  export ACCESSION_TEST_S3_BUCKET="accession-test-$$-$RANDOM" ACCESSION_TEST_S3_FAILS="$s3_fails"
   S3_ENDPOINT="$s3_endpoint" "$ACCESSION_TEST_S3_PYTHON" scripts/s3-judge make "$ACCESSION_TEST_S3_BUCKET"
 }
 

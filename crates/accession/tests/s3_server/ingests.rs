@@ -18,7 +18,7 @@ fn real(world: &World) -> &RealServer {
 }
 
 /// Names and sizes as people have them.
-fn odd_files() -> Files {
+fn odd_files(server: &RealServer) -> Files {
     let mut files = packages::small(40, "odd");
     let named = [
         "empty.txt",
@@ -32,6 +32,9 @@ fn odd_files() -> Files {
         "@:;,$!()[]{}|^`",
     ];
     for name in named {
+        if name.contains('\\') && server.fails("backslash") {
+            continue;
+        }
         let content = if name == "empty.txt" { Vec::new() } else { name.as_bytes().to_vec() };
         files.push((name.to_owned(), content));
     }
@@ -52,7 +55,7 @@ fn identifier(report: &Value) -> String {
 fn every_byte_is_what_it_was_in_every_version() {
     let world = archive();
     let path = world.path("odd");
-    packages::directory(&path, &odd_files());
+    packages::directory(&path, &odd_files(real(&world)));
     let first = identifier(&world.ingest(&path, &[]));
     real(&world).judge_root("bucket/root", &[(&first, &path)]);
     std::fs::remove_file(path.join("large/1.bin")).unwrap();
@@ -85,6 +88,10 @@ fn damage_in_the_store_is_found() {
     server.judge("damage", &[key]);
     let checked = world.run(&["check", "--content"]);
     assert_eq!(checked.status.code(), Some(1), "{}{}", checked.stdout, checked.stderr);
+    if server.fails("nested-listing") {
+        println!("not tried: this server does not list what there is to validate");
+        return;
+    }
     let valid = world.run(&["ocfl", "validate", &world.stores[0].1]);
     assert!(valid.stdout.contains("E092"), "{}{}", valid.stdout, valid.stderr);
 }
@@ -167,9 +174,12 @@ fn workers_killed_in_the_middle_of_uploads() {
         (0..3).map(|n| (format!("{n}.bin"), packages::noise(50 << 20, n as u64))).collect();
     packages::directory(&path, &files);
     world.deposit(&path, &[]);
-    for round in 1..=3 {
+    for _ in 0..3 {
         let (worker, before) = (world.worker(), relay.sent());
-        world.until("an upload under way", |_| relay.sent() > before + (20 << 20) * round);
+        world.until("an upload under way", |jobs| {
+            let over = jobs.iter().all(|job| job["status"] == "succeeded");
+            over || relay.sent() > before + (15 << 20)
+        });
         drop(worker);
     }
     world.work();
@@ -201,8 +211,11 @@ fn a_cancelled_batch_leaves_no_uploads() {
     world.done(&["batches", "cancel", &batch.to_string(), "--reason", "tried by the test"]);
     world.work();
     assert!(world.jobs().iter().all(|job| job["status"] == "cancelled"), "{:#?}", world.jobs());
-    world.done(&["ocfl", "sweep", "--older-than", "0", &world.stores[0].1]);
-    let said = world.done(&["ocfl", "sweep", "--older-than", "0", &world.stores[0].1]);
+    let sweep = || world.done(&["ocfl", "sweep", "--older-than", "0", &world.stores[0].1]);
+    sweep();
+    // Some servers list directories that have become empty, which are the next sweep's.
+    sweep();
+    let said = sweep();
     assert!(said.starts_with("nothing was left behind"), "{said}");
     real(&world).judge_root("bucket/root", &[]);
 }

@@ -40,6 +40,11 @@ impl RealServer {
         RealServer::named().unwrap_or_else(|| panic!("run this by `scripts/torture s3`"))
     }
 
+    /// Whether this server is known to fail a trial of `accession store check`.
+    pub fn fails(&self, trial: &str) -> bool {
+        std::env::var("ACCESSION_TEST_S3_FAILS").is_ok_and(|failing| failing == trial)
+    }
+
     /// The same server through another address.
     pub fn through(&self, endpoint: String) -> RealServer {
         RealServer { endpoint, ..self.clone() }

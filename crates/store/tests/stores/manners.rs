@@ -4,6 +4,8 @@ use crate::server::{Fault, MIB, Manners, Server};
 use crate::suite::{self, chunked, noise};
 use http::Method;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 use store::{ErrorKind, PutOptions, S3Config, S3Store, Sha256Digest, StorageClass, Store, Support};
 
 const INTERNAL: Fault = Fault::Status(500, "InternalError", None);
@@ -63,6 +65,21 @@ async fn an_upload_that_was_begun_with_other_content_is_given_up() {
             assert_eq!(meta.digest.unwrap().whole(), Some(Sha256Digest::of(&other)));
             store.delete("k").await.unwrap();
         }
+    }
+}
+
+/// One request at a time is enough for everything, whatever the server answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_request_at_a_time_is_enough() {
+    for unchecked in [false, true] {
+        let server = Server::full().await;
+        server.faults.unchecked.store(unchecked, Ordering::SeqCst);
+        let config = S3Config { requests_max: 1, ..server.config() };
+        let opened = tokio::time::timeout(Duration::from_secs(60), S3Store::open(config)).await;
+        let store = opened.expect("a place is given back before another is taken").unwrap();
+        assert_eq!(store.support().checksums_checked == Support::No, unchecked);
+        server.faults.unchecked.store(false, Ordering::SeqCst);
+        suite::run(Arc::new(store)).await;
     }
 }
 

@@ -21,8 +21,8 @@ Examples:
   accession bench s3 's3://bench?endpoint=http://127.0.0.1:8000' --large-mib 64 --small 200 --runs 1
   accession bench s3 s3://bench/trials --delay-ms 0
 
-Each figure is the median of --runs. Ours is `accession ingest` of a directory, which hashes,
-identifies, stores and reads everything back; rclone's is `rclone copy` and then `rclone check
+Each figure is the median of --runs. Ours is `accession ingest` of a directory into an archive that
+has an object already; it hashes, identifies, stores and reads everything back; rclone's is `rclone copy` and then `rclone check
 --download`, with its defaults. Both take the same keys from the environment. What is put lies below
 a prefix of its own and is removed.
 

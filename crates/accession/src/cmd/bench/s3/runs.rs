@@ -51,7 +51,8 @@ impl Bucket {
 }
 
 impl Run<'_> {
-    /// The time of an ingest by a process of its own, and the most memory that it had.
+    /// The time of an ingest by a process of its own, and the most memory that it had. The archive is
+    /// there before, with an object in it, as it is where people work.
     pub fn ingest(&self, place: &Path, from: &Path) -> Result<(f64, u64), Failure> {
         let data = tempfile::tempdir_in(place)?;
         let mut parameters = self.bucket.parameters.clone();
@@ -64,14 +65,21 @@ impl Run<'_> {
         );
         let settings = format!("[stores.bench]\nurl = {}\n", serde_json::json!(url));
         std::fs::write(data.path().join("accession.toml"), settings)?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command
-            .args(["ingest", "-q", "--json"])
-            .arg(from)
-            .env("ACCESSION_DATA", data.path())
-            .env_remove("ACCESSION_DATABASE")
-            .env_remove("ACCESSION_CONFIG");
-        timed(command, data.path())
+        let first = data.path().join("first");
+        std::fs::create_dir(&first)?;
+        std::fs::write(first.join("letter.txt"), "the first object of the archive\n")?;
+        let ingest = |what: &Path| {
+            let mut command = Command::new(std::env::current_exe()?);
+            command
+                .args(["ingest", "-q", "--json"])
+                .arg(what)
+                .env("ACCESSION_DATA", data.path())
+                .env_remove("ACCESSION_DATABASE")
+                .env_remove("ACCESSION_CONFIG");
+            timed(command, data.path())
+        };
+        ingest(&first)?;
+        ingest(from)
     }
 
     /// The times of `rclone copy`, and of `rclone check --download` afterwards.
