@@ -194,6 +194,10 @@ bluestore block db create = false
 bluestore block wal create = false
 osd memory target = 939524096
 osd class update on start = false
+# What is deleted makes room at once.
+rgw gc obj min wait = 1
+rgw gc processor period = 5
+rgw gc processor max time = 60
 CONF
   local as_me=(-c "$1/ceph.conf" --setuser "$(id -un)" --setgroup "$(id -gn)")
   monmaptool --create --clobber --fsid "$fsid" --addv a "[v2:127.0.0.1:$v2,v1:127.0.0.1:$v1]" "$1/monmap" >/dev/null
