@@ -161,7 +161,7 @@ mon initial members = a
 mon host = [v2:127.0.0.1:$v2,v1:127.0.0.1:$v1]
 public addr = 127.0.0.1
 ms bind ipv6 = false
-# Whoever reaches these ports is in; only S3 itself asks for keys.
+# Programs on this machine need no keys, except for S3 itself.
 auth cluster required = none
 auth service required = none
 auth client required = none

@@ -78,7 +78,7 @@ impl Server {
         }
     }
 
-    /// Changes an object behind the back of whoever put it; `end` is the end of its key.
+    /// Changes one bit of an object without our client; `end` is the end of its key.
     pub fn damage(&self, bucket: &str, prefix: &str, end: &str) {
         match &self.real {
             Some(real) => {
