@@ -82,8 +82,7 @@ fn connections_go_through_the_proxy_of_the_environment_unless_it_says_otherwise(
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(3));
-        let asked = asked.lock().unwrap().clone();
-        asked
+        std::mem::take(&mut *asked.lock().unwrap())
     };
     assert!(through("example.org").iter().any(|line| line == "CONNECT 127.0.0.1:9 HTTP/1.1"));
     assert_eq!(through("127.0.0.1"), Vec::<String>::new());

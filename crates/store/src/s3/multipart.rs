@@ -120,7 +120,8 @@ pub(super) async fn begin(
 /// Whether parts that are there were cut as ours are. Several are sent at once, so any of them may
 /// be missing; only the last of all may be shorter.
 fn is_cut_alike(there: &BTreeMap<u64, Part>, base: u64) -> bool {
-    let is_whole = |(number, part): (&u64, &Part)| part.size == part_bytes(base, number.saturating_sub(1));
+    let is_whole =
+        |(number, part): (&u64, &Part)| part.size == part_bytes(base, number.saturating_sub(1));
     let last = there.keys().next_back().copied();
     there.iter().any(is_whole)
         && there.iter().all(|(number, part)| {

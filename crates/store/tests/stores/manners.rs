@@ -52,7 +52,7 @@ async fn what_was_sent_is_recognised_without_the_first_part() {
     let content = noise(18 * MIB as usize, 4);
     server.faults.add(Method::PUT, "partNumber=1&", Fault::Stall);
     store.put("k", chunked(&content, None), &resuming(&content)).await.unwrap_err();
-    let sent = |number: &str| server.faults.count("PUT", &format!("partNumber={number}&"));
+    let sent = |number: &str| server.faults.count("PUT", &format!("where/k?partNumber={number}&"));
     let before = (sent("2"), sent("3"), sent("4"));
     assert_eq!(before, (1, 1, 1));
     store.put("k", chunked(&content, None), &resuming(&content)).await.unwrap();
