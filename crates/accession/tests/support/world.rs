@@ -239,6 +239,10 @@ impl World {
     /// What must be true whatever happened, if everything ended well.
     pub fn check(&self) {
         invariants::check(self, invariants::Failed::None);
+        // boto3 judges what is stored on a real server.
+        if let Some(real) = self.s3.as_ref().and_then(|s3| s3.real.as_ref()) {
+            real.judge_root("bucket/root", &[]);
+        }
     }
 }
 
