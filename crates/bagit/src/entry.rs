@@ -1,8 +1,7 @@
 //! Lines of manifests and of `fetch.txt`.
 
-use crate::algorithm::Algorithm;
-use crate::digest::Digest;
 use crate::path::{self, Unsafe};
+use digest::{Algorithm, Digest};
 use std::borrow::Cow;
 
 /// A line of a manifest: the digest that a file must have.

@@ -9,8 +9,9 @@ use crate::session::os_user;
 use archive::app::Site;
 use archive::intake::accept::{self, NewDeposit, Receipt};
 use archive::metadata::Metadata;
+use archive::model::deposit_kind::DepositKind;
 use archive::model::item::{Claimed, Mode, Source, Update};
-use archive::package::kind::{self, Deposited};
+use archive::package::kind;
 use archive::package::payload;
 use archive::registry::deposit::Options;
 use archive::registry::waits;
@@ -81,7 +82,7 @@ pub struct How {
     local_ids: Vec<String>,
     /// What it is, where that cannot be seen: file, directory, container or manifest
     #[arg(long, value_parser = parse_kind)]
-    kind: Option<Deposited>,
+    kind: Option<DepositKind>,
     /// Who made it; '' removes what an earlier version says, and so for what, when and where
     #[arg(long)]
     who: Option<String>,
@@ -119,14 +120,9 @@ fn parse_update(text: &str) -> Result<Update, String> {
     }
 }
 
-fn parse_kind(text: &str) -> Result<Deposited, String> {
-    match text {
-        "file" => Ok(Deposited::File),
-        "directory" => Ok(Deposited::Directory),
-        "container" => Ok(Deposited::Container),
-        "manifest" => Ok(Deposited::Manifest),
-        _ => Err("it is file, directory, container or manifest".to_string()),
-    }
+fn parse_kind(text: &str) -> Result<DepositKind, String> {
+    let wrong = || "it is file, directory, container or manifest".to_string();
+    DepositKind::from_name(text).ok_or_else(wrong)
 }
 
 fn parse_digest(text: &str) -> Result<Claimed, String> {
@@ -240,7 +236,7 @@ pub fn accept(
         let mut options = options.clone();
         same_name::settle(site, &how.collection, &source, kind, &mut options, asking)?;
         let payload = match (&source, kind) {
-            (Source::Path(_), Deposited::Manifest) => {
+            (Source::Path(_), DepositKind::Manifest) => {
                 let path = source.path().unwrap_or_default();
                 let kept = payload::keep(&site.settings.payloads, &path);
                 Some(kept.map_err(|e| refused(&source, e))?)

@@ -1,6 +1,7 @@
 //! What a deposit is of, and what an ingest job is to bring in.
 
 use crate::metadata::Metadata;
+use crate::model::deposit_kind::DepositKind;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -66,20 +67,6 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// What an object is made from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// One file, kept as it is.
-    File,
-    /// A directory, a bag or not.
-    Directory,
-    /// A tar or zip archive, a bag or not.
-    Container,
-    /// A manifest of the files of one object.
-    ObjectManifest,
-}
-
 /// What a deposit says about whether its objects are there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -129,7 +116,7 @@ impl std::fmt::Display for Claimed {
 /// What one ingest job is to bring in: the payload of the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    pub kind: Kind,
+    pub kind: DepositKind,
     pub source: Source,
     /// The name of the package or file.
     pub name: String,
@@ -170,7 +157,7 @@ impl Item {
     /// Whether any of it has to be downloaded; `file:` URLs of packages are read where they are.
     pub fn is_downloaded(&self) -> bool {
         match (&self.kind, &self.source) {
-            (Kind::ObjectManifest, _) => true,
+            (DepositKind::Manifest, _) => true,
             (_, Source::Url(url)) => {
                 !url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
             }
@@ -225,7 +212,7 @@ mod tests {
     #[test]
     fn a_lock_is_by_identifier_then_local_id_then_name() {
         let mut item = Item {
-            kind: Kind::Container,
+            kind: DepositKind::Container,
             source: Source::Url("https://a.org/box-17.tar.gz".into()),
             name: "box-17.tar.gz".into(),
             identifier: None,

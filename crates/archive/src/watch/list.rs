@@ -7,8 +7,8 @@ use super::poll::root;
 use crate::config::WatchSection;
 use crate::{Error, Result};
 use bagit::beneath::{EntryInfo, EntryKind, Folder, Refused};
+use digest::{Sha256, to_hex};
 use futures_util::TryStreamExt;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -85,12 +85,12 @@ impl Draft {
             self.unfinished = Some(path.to_string());
         }
         // Lengths keep two names from being read as one.
-        self.hash.update(format!("{}:{path}:{size}:{modified}\n", path.len()));
+        let line = format!("{}:{path}:{size}:{modified}\n", path.len());
+        self.hash.update(line.as_bytes());
     }
 
     fn finish(self) -> Found {
-        let digest = self.hash.finalize();
-        let fingerprint = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let fingerprint = to_hex(&self.hash.finish());
         let unfinished_why = match self.unfinished {
             Some(path) => Some(format!(
                 "`{path}` in it has a name that says it is not whole; it is taken when that file is renamed or gone"
@@ -249,7 +249,7 @@ impl Walk<'_> {
                 continue;
             }
             // So that an empty directory that comes or goes is a change as well.
-            draft.hash.update(format!("{}:{below}/\n", below.len()));
+            draft.hash.update(format!("{}:{below}/\n", below.len()).as_bytes());
             let path = path.join(&name);
             if let Some(folder) = enter(folder, &name, &path)? {
                 self.inside(&folder, &path, &format!("{below}/"), draft, depth + 1)?;

@@ -3,6 +3,7 @@
 use super::{Ready, look, names, received, recognise, results, step, submitter, take};
 use crate::config::WatchSection;
 use crate::intake::accept::{self, NewDeposit, Receipt};
+use crate::model::deposit_kind::DepositKind;
 use crate::model::item::Source;
 use crate::package::{kind, payload};
 use crate::registry::collection;
@@ -133,7 +134,7 @@ impl Poller {
         place: String,
     ) -> Result<NewDeposit> {
         let kept = match kind::of_path(path)? {
-            kind::Deposited::Manifest => Some(payload::keep(&self.payloads, path)?),
+            DepositKind::Manifest => Some(payload::keep(&self.payloads, path)?),
             _ => None,
         };
         Ok(NewDeposit {

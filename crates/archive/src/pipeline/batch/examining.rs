@@ -3,11 +3,12 @@
 
 use super::batch_of;
 use crate::app::Site;
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::into_queue;
 use crate::model::error::{Error, Result};
 use crate::model::item::Source;
 use crate::model::problem::Problems;
-use crate::package::kind::{self, Deposited};
+use crate::package::kind;
 use crate::package::payload;
 use crate::package::unpack::unwritable;
 use crate::package::validate::check_claimed;
@@ -74,7 +75,7 @@ async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<O
         (None, source) => kind::of_path(&source.path().unwrap_or_default())?,
     };
     let kept = match kind {
-        Deposited::Manifest => Some(keep(site, &deposit).await?),
+        DepositKind::Manifest => Some(keep(site, &deposit).await?),
         _ => None,
     };
     deposit.kind = Some(kind.name().to_string());
@@ -93,7 +94,7 @@ pub(super) async fn of_job(site: &Site, job: &Claimed) -> Result<(Deposit, Batch
     site.db.read(move |tx| Ok((find(tx, id)?, batch::load(tx, id)?))).await
 }
 
-fn examined(tx: &mut Tx<'_>, batch: i64, kind: Deposited, payload: Option<&str>) -> Result<()> {
+fn examined(tx: &mut Tx<'_>, batch: i64, kind: DepositKind, payload: Option<&str>) -> Result<()> {
     const EXAMINED: Statement = statement!("sql/deposit_examined");
     tx.send(&EXAMINED, &db::params![batch, kind.name(), payload])?;
     Ok(())

@@ -4,8 +4,9 @@
 use super::batch_of;
 use super::examining::{of_job, refuse};
 use crate::app::Site;
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
-use crate::model::item::{Item, Kind, Source};
+use crate::model::item::{Item, Source};
 use crate::model::problem::Problems;
 use crate::model::text::plural;
 use crate::package::Owner;
@@ -92,12 +93,11 @@ impl Expander {
     /// the batch is accepted.
     fn run(&self) -> Result<(u64, Vec<Entry>)> {
         let options = &self.deposit.options;
-        let kind = match self.deposit.kind.as_deref() {
-            Some("manifest") => return Ok((self.manifest()?, Vec::new())),
-            Some("directory") => Kind::Directory,
-            Some("container") => Kind::Container,
-            _ => Kind::File,
-        };
+        let kind = self.deposit.kind.as_deref().and_then(DepositKind::from_name);
+        let kind = kind.unwrap_or(DepositKind::File);
+        if kind == DepositKind::Manifest {
+            return Ok((self.manifest()?, Vec::new()));
+        }
         let item = Item {
             kind,
             source: self.deposit.source.clone(),
@@ -178,7 +178,7 @@ impl Expander {
         }
         if rows == Some(Rows::OneObject) {
             let item = Item {
-                kind: Kind::ObjectManifest,
+                kind: DepositKind::Manifest,
                 source: Source::from_path(&path)?,
                 name: self.deposit.name.clone(),
                 identifier: options.identifier.clone(),

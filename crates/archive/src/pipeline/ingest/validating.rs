@@ -6,10 +6,11 @@ use super::{Run, Step, downloading, failpoint, reads_packages};
 use crate::blocking::blocking;
 use crate::metadata::Metadata;
 use crate::model::codes::Change;
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::into_queue;
 use crate::model::error::{Error, Result};
 use crate::model::event::Event;
-use crate::model::item::{Kind, Source};
+use crate::model::item::Source;
 use crate::model::problem::Problems;
 use crate::model::profile::PayloadKind;
 use crate::model::text::plural;
@@ -71,7 +72,7 @@ fn original(run: &Run<'_>) -> Result<Package> {
     };
     let depositor = Owner::Depositor;
     match &run.item.source {
-        _ if kind == Kind::ObjectManifest => run.ingest.package.clone().ok_or_else(not_fetched),
+        _ if kind == DepositKind::Manifest => run.ingest.package.clone().ok_or_else(not_fetched),
         Source::Path(_) => {
             package_at(depositor, &run.item.source.path().unwrap_or_default(), kind, name)
         }

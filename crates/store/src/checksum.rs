@@ -1,6 +1,6 @@
 //! SHA-256, as stores send, keep and check it.
 
-use sha2::Digest as _;
+use digest::{Sha256, to_hex};
 use std::fmt;
 
 /// A SHA-256 digest; it prints as lower-case hexadecimal.
@@ -9,7 +9,7 @@ pub struct Sha256Digest(pub [u8; 32]);
 
 impl Sha256Digest {
     pub fn of(bytes: &[u8]) -> Sha256Digest {
-        Sha256Digest(sha2::Sha256::digest(bytes).into())
+        Sha256Digest(Sha256::of(bytes))
     }
 
     /// Reads 64 hexadecimal digits.
@@ -29,7 +29,7 @@ impl Sha256Digest {
 
 impl fmt::Display for Sha256Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&to_hex(&self.0))
     }
 }
 
@@ -62,7 +62,7 @@ impl Digest {
 
 /// Hashes what streams by.
 #[derive(Clone, Default)]
-pub struct Sha256Hasher(sha2::Sha256);
+pub struct Sha256Hasher(Sha256);
 
 impl Sha256Hasher {
     pub fn new() -> Sha256Hasher {
@@ -74,7 +74,7 @@ impl Sha256Hasher {
     }
 
     pub fn finish(self) -> Sha256Digest {
-        Sha256Digest(self.0.finalize().into())
+        Sha256Digest(self.0.finish())
     }
 }
 

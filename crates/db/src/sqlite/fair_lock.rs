@@ -1,9 +1,9 @@
 //! Taking turns with the other processes that write to the same file.
 //!
-//! SQLite's own waiting polls, so a process that writes without pause starves one that only wants
-//! a word. Two file locks make a turnstile: whoever wants to write takes the *turn*, waits for the
-//! *pen*, and gives the turn back once it has the pen. Who just wrote must queue for the turn
-//! again, behind the one who is waiting for the pen.
+//! SQLite polls for its locks, so a process that writes without pause starves one that writes now and
+//! then. Two file locks make a turnstile: a writer takes the *turn*, waits for the *pen*, and gives the
+//! turn back once it has the pen. A process that just wrote must take the turn again, behind the one
+//! that waits for the pen.
 
 use crate::error::{Error, Result};
 use crate::sqlite::beside;
@@ -11,18 +11,18 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::Duration;
 
-pub(crate) struct Gate {
+pub(crate) struct FairLock {
     turn: File,
     pen: File,
     shown: String,
 }
 
-const NAP_SHORTEST: Duration = Duration::from_micros(100);
-const NAP_LONGEST: Duration = Duration::from_millis(4);
+const BACKOFF_SHORTEST: Duration = Duration::from_micros(100);
+const BACKOFF_LONGEST: Duration = Duration::from_millis(4);
 
-impl Gate {
-    pub fn open(path: &Path) -> Result<Gate> {
-        Ok(Gate {
+impl FairLock {
+    pub fn open(path: &Path) -> Result<FairLock> {
+        Ok(FairLock {
             turn: lock_file(path, "-turn")?,
             pen: lock_file(path, "-pen")?,
             shown: path.display().to_string(),
@@ -45,23 +45,23 @@ impl Gate {
     }
 
     fn take(&self, lock: &File, waiting: &mut impl FnMut() -> bool) -> Result<bool> {
-        let mut nap = NAP_SHORTEST;
+        let mut backoff = BACKOFF_SHORTEST;
         loop {
             match lock.try_lock() {
                 Ok(()) => return Ok(true),
                 Err(TryLockError::WouldBlock) if !waiting() => return Ok(false),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(nap),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(backoff),
                 Err(TryLockError::Error(e)) => {
                     return Err(Error::Other(self.shown.clone(), e.to_string()));
                 }
             }
-            nap = (nap * 2).min(NAP_LONGEST);
+            backoff = (backoff * 2).min(BACKOFF_LONGEST);
         }
     }
 
     fn release(&self, lock: &File) {
         if let Err(error) = lock.unlock() {
-            // The lock goes with the process at the latest; writing itself is guarded by SQLite.
+            // The lock ends with the process at the latest, and SQLite has locks of its own.
             tracing::warn!(database = self.shown, %error, "a lock file could not be unlocked");
         }
     }
