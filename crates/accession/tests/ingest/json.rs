@@ -141,6 +141,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("bench manifest", "it measures; its answers are for people who compare"),
     ("bench ocfl", "it measures; its answers are for people who compare"),
     ("bench queue", "it measures; its answers are for people who compare"),
+    ("bench s3", "it measures; its answers are for people who compare"),
     ("completions", "it prints a program for a shell"),
     ("ocfl cat", "it prints a file's content"),
     ("registry dump", "it prints lines to compare, of no object"),
@@ -149,13 +150,16 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// The commands that have no commands of their own, as the help lists them.
 fn commands(world: &World, above: &[&str]) -> Vec<String> {
     let help = world.done(&[above, &["--help"]].concat());
-    let listed = help.lines().skip_while(|line| line.trim() != "Commands:").skip(1);
-    let names: Vec<&str> = listed
-        .take_while(|line| !line.trim().is_empty())
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
-        .collect();
+    // The commands of `accession` itself are in groups.
+    let headings = ["Commands:", "Deposit:", "Look:", "Operate:", "Standards:", "Tools:"];
+    let mut names = Vec::new();
+    let mut listed = false;
+    for line in help.lines() {
+        listed = headings.contains(&line) || (listed && !line.trim().is_empty());
+        if listed && line.starts_with("  ") && !line.starts_with("   ") {
+            names.extend(line.split_whitespace().next().filter(|name| *name != "help"));
+        }
+    }
     if names.is_empty() {
         return vec![above.join(" ")];
     }
