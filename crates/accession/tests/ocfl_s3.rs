@@ -1,8 +1,12 @@
 //! `accession ocfl` on S3: the same commands, against a real server in the test process, or the one
 //! that `scripts/torture s3` names.
 
+#[path = "support/answers.rs"]
+mod answers;
 #[path = "../../ocfl/tests/support/s3.rs"]
 mod s3;
+#[path = "support/schema.rs"]
+mod schema;
 
 use ocfl::{About, DraftOptions, StorageRoot};
 use s3::Server;
@@ -17,9 +21,9 @@ struct Answer {
 }
 
 /// Runs a command on a thread of its own, since the server runs on the others.
-async fn accession(server: &Server, arguments: &[&str]) -> Answer {
+async fn accession(server: &Server, typed: &[&str]) -> Answer {
     let environment = server.environment();
-    let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+    let arguments: Vec<String> = typed.iter().map(|&argument| argument.to_owned()).collect();
     let run = tokio::task::spawn_blocking(move || {
         Command::new(env!("CARGO_BIN_EXE_accession"))
             .arg("ocfl")
@@ -29,6 +33,8 @@ async fn accession(server: &Server, arguments: &[&str]) -> Answer {
             .output()
     });
     let output = run.await.expect("a thread").expect("the binary runs");
+    let typed = [&["ocfl"][..], typed].concat();
+    answers::hold(&typed, &String::from_utf8_lossy(&output.stdout));
     Answer {
         status: output.status.code().expect("an exit status"),
         out: String::from_utf8(output.stdout).expect("UTF-8"),

@@ -3,16 +3,23 @@
 // Helpers of tests may unwrap like tests.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/answers.rs"]
+mod answers;
+#[path = "support/schema.rs"]
+mod schema;
+
 use std::process::{Command, Output};
 
 fn check(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_accession"))
-        .args(["store", "check"])
-        .args(arguments)
+    let typed = [&["store", "check"][..], arguments].concat();
+    let output = Command::new(env!("CARGO_BIN_EXE_accession"))
+        .args(&typed)
         .env_clear()
         .env("AWS_EC2_METADATA_DISABLED", "true")
         .output()
-        .unwrap()
+        .unwrap();
+    answers::hold(&typed, &String::from_utf8_lossy(&output.stdout));
+    output
 }
 
 #[test]

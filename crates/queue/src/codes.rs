@@ -87,6 +87,8 @@ codes! {
         Unread = 0 "never read",
         Same = 1 "the same",
         Different = 2 "different",
+        /// It is another thing, which only has the same name: it is not superseded.
+        Unrelated = 3 "unrelated",
     }
 }
 

@@ -4,6 +4,7 @@
 // Each test program uses its part.
 #![allow(dead_code)]
 
+pub mod answers;
 pub mod disk;
 pub mod invariants;
 pub mod packages;

@@ -87,6 +87,11 @@ impl Context {
         self.shared.catalog.borrow().clone()
     }
 
+    /// How many runs of this stage may be under way at once in this process.
+    pub fn places(&self) -> usize {
+        self.shared.places.limit(self.run.lease.stage)
+    }
+
     pub fn worker(&self) -> i64 {
         self.shared.worker
     }

@@ -8,7 +8,7 @@ use super::parts::{PARTS_MAX, digest_of_parts, part_bytes};
 use super::probe::{Support, must_refuse};
 use super::put::{Pieces, blocking, check_announced, condition, hash, md5_hex, new_token};
 use super::{document, get, xml};
-use crate::digest::{Digest, Sha256Digest, Sha256Hasher};
+use crate::checksum::{Digest, Sha256Digest, Sha256Hasher};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::Meta;
 use crate::store::{Condition, PutOptions};

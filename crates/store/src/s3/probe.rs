@@ -4,7 +4,7 @@ use super::answer::{base64, text};
 use super::client::{Client, Failure, Request};
 use super::put::{condition, new_token};
 use super::{cold, multipart, remove};
-use crate::digest::Sha256Digest;
+use crate::checksum::Sha256Digest;
 use crate::error::{ErrorKind, Result};
 use crate::meta::Thaw;
 use crate::store::Condition;
