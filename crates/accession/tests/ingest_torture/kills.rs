@@ -30,7 +30,8 @@ pub fn torture(world: &World) {
             let path = world.path(&format!("round-{round}/box-{object}"));
             packages::bag(&path, &packages::small(4, &format!("{object} {round}")));
             let archive = packages::archive(&path, ["tar", "tar.gz"][object % 2]);
-            world.deposit(&archive, &[]);
+            // From another folder, a name alone would not say which object it is.
+            world.deposit(&archive, &["--local-id", &format!("box-{object}")]);
             deposited += 1;
         }
         std::thread::sleep(Duration::from_millis(random.random_range(5..120)));
