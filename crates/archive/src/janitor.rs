@@ -77,7 +77,7 @@ pub async fn once(site: &Arc<Site>) -> Result<u64> {
 
 fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
     const UNCLEANED: Statement = statement!("sql/uncleaned_ingests");
-    let rows: Vec<(i64, Status, Option<Micros>, i64, String)> =
+    let rows: Vec<(i64, String, Option<Micros>, i64, String)> =
         tx.query(&UNCLEANED, &db::params![after, 100])?;
     let mut retentions: BTreeMap<String, Option<u32>> = BTreeMap::new();
     let mut left = Vec::with_capacity(rows.len());
@@ -93,7 +93,7 @@ fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
         };
         left.push(Left {
             job,
-            failed: status == Status::Failed,
+            failed: status == Status::Failed.name(),
             since: since.unwrap_or(0),
             reserved: reserved > 0,
             retention_days,

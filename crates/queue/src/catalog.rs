@@ -188,8 +188,8 @@ impl FromRow for StageRow {
 impl Catalog {
     /// Reads everything, deleted pipelines too: their jobs' history still names them.
     pub fn load(tx: &mut Tx<'_>) -> Result<Catalog> {
-        const PIPELINES: Statement = statement!("sql/all_pipelines");
-        const STAGES: Statement = statement!("sql/all_stages");
+        const PIPELINES: Statement = statement!(catalog::all_pipelines);
+        const STAGES: Statement = statement!(catalog::all_stages);
         let mut pipelines = HashMap::new();
         for PipelineRow(mut pipeline, settings) in tx.query(&PIPELINES, &[])? {
             pipeline.settings = parse(&settings, &pipeline.name)?;

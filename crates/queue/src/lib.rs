@@ -2,6 +2,7 @@
 
 mod catalog;
 mod codes;
+mod engine;
 mod error;
 mod job;
 mod progress;
@@ -31,4 +32,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(8, "0008_discarded"),
     migration!(10, "0010_preparing"),
     migration!(11, "0011_replacements"),
+    migration!(20, "0020_leases"),
 ];

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::profile::{Notify, ReportFormat};
 use crate::site::Site;
 use db::{Micros, Statement, Tx, statement};
-use queue::rules::batch;
+use queue::rules::{batch, report};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,10 +71,9 @@ fn next_batches(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
 /// Tells of one batch; false if there is none to tell of.
 fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     const NEXT: Statement = statement!("sql/batch_to_tell");
-    const ANNOUNCE: Statement = statement!("sql/announce_reports");
     const TOLD: Statement = statement!("sql/batch_told");
     let Some((id, version)) = tx.first::<(i64, i64)>(&NEXT, &[])? else { return Ok(false) };
-    tx.send(&ANNOUNCE, &db::params![id, version])?;
+    report::announce(tx, id, version)?;
     // Two processes may see the same batch: the first that says so tells of it.
     if tx.execute(&TOLD, &db::params![id, version])? == 0 {
         return Ok(true);

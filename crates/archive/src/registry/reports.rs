@@ -91,7 +91,7 @@ pub fn cancellations_after(
 /// The job, its subject, who ended it and why; the job that took its place, that job's batch, and how
 /// their content compares.
 type CancelledJob =
-    (i64, String, Option<String>, Option<String>, Option<i64>, Option<i64>, Option<i64>);
+    (i64, String, Option<String>, Option<String>, Option<i64>, Option<i64>, Option<String>);
 
 fn cancelled(
     batch: i64,
@@ -101,7 +101,7 @@ fn cancelled(
         let (by, reason) = (by.unwrap_or_default(), why.unwrap_or_default());
         return CancelLine { job: Some(job), subject, state: "cancelled".to_string(), by, reason };
     };
-    let content = content.and_then(Content::from_number);
+    let content = content.as_deref().and_then(Content::from_name);
     let replaced = Replacement {
         job,
         subject: subject.clone(),
@@ -140,7 +140,7 @@ pub fn unfinished_after(
         return nothing();
     }
     if after.row.is_none() {
-        let rows: Vec<(i64, String, Option<i64>, Option<i64>, String)> =
+        let rows: Vec<(i64, String, Option<String>, Option<i64>, String)> =
             tx.query(&JOBS, &db::params![batch.id, after.job, limit])?;
         if let Some(last) = rows.last() {
             let cursor = Cursor { job: last.0, row: None };
@@ -159,9 +159,9 @@ pub fn unfinished_after(
 }
 
 fn open_job(
-    (job, subject, waiting, worker, stage): (i64, String, Option<i64>, Option<i64>, String),
+    (job, subject, waiting, worker, stage): (i64, String, Option<String>, Option<i64>, String),
 ) -> UnfinishedLine {
-    let held = waiting == Some(queue::State::Held.number());
+    let held = waiting.as_deref() == Some(queue::State::Held.name());
     let state = match worker {
         Some(_) => "running",
         None if held => "held",

@@ -1,6 +1,5 @@
 -- A job that owns the object's lock and is in the stage that makes its version visible.
-select s.id from started s
+select s.job from queue_leases s
 join objects o on o.lock = s.lock
-join stages g on g.id = s.stage
-join pipelines p on p.id = g.pipeline
-where o.identifier = $1 and p.name = 'ingest' and g.name = 'recording'
+join queue_stages g on g.id = s.stage
+where o.identifier = $1 and g.pipeline_name = 'ingest' and g.name = 'recording'

@@ -99,7 +99,7 @@ pub struct Entry {
 
 /// Opens a batch; it is pending, and none of it is worked on, until [`accept`].
 pub fn create(tx: &mut Tx<'_>, now: Micros, batch: &NewBatch<'_>) -> Result<i64> {
-    const INSERT: Statement = statement!("sql/insert_batch");
+    const INSERT: Statement = statement!(batch::insert_batch);
     if batch.priority.is_some_and(|p| !(0..=99).contains(&p)) {
         return Err(Error::BadInput(
             "a batch's priority must be from 0 (first) to 99 (last)".to_string(),
@@ -123,7 +123,7 @@ pub fn create(tx: &mut Tx<'_>, now: Micros, batch: &NewBatch<'_>) -> Result<i64>
 }
 
 pub fn load(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
-    const LOAD: Statement = statement!("sql/load_batch");
+    const LOAD: Statement = statement!(batch::load_batch);
     let hint = "`accession batches list` shows those there are";
     tx.first(&LOAD, &db::params![batch])?.ok_or_else(|| Error::unknown("batch", batch, hint))
 }
@@ -135,19 +135,19 @@ pub fn list(
     before: Option<i64>,
     limit: i64,
 ) -> Result<Vec<Batch>> {
-    const LIST: Statement = statement!("sql/list_batches");
+    const LIST: Statement = statement!(batch::list_batches);
     Ok(tx.query(&LIST, &db::params![before.unwrap_or(i64::MAX), state, limit])?)
 }
 
 /// Batches that are under way, and their jobs that have not ended.
 pub fn count_open(tx: &mut Tx<'_>) -> Result<(i64, i64)> {
-    const OPEN: Statement = statement!("sql/count_open_batches");
+    const OPEN: Statement = statement!(batch::count_open_batches);
     Ok(tx.one(&OPEN, &[])?)
 }
 
 /// Locks a batch's row until the end of the transaction.
 pub fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
-    const LOCK: Statement = statement!("sql/lock_batch", per engine);
+    const LOCK: Statement = statement!(batch::lock_batch);
     tx.send(&LOCK, &db::params![batch])?;
     load(tx, batch)
 }
@@ -155,7 +155,7 @@ pub fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
 /// Writes entries of a pending batch. Writing one again changes nothing, so a filler that was cut
 /// short begins again where it was.
 pub fn fill(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, entries: &[Entry]) -> Result<()> {
-    const INSERT: Statement = statement!("sql/insert_entries", per engine);
+    const INSERT: Statement = statement!(batch::insert_entries);
     // Locked: a batch that is cancelled at this moment gets no entries after its end.
     let found = lock(tx, batch)?;
     if found.state != BatchState::Pending {
@@ -188,8 +188,8 @@ pub fn check_entries(catalog: &Catalog, pipeline: i64, entries: &[Entry]) -> Res
 
 /// The all-or-nothing moment: from here every entry becomes a job.
 pub fn accept(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<Batch> {
-    const ACCEPT: Statement = statement!("sql/accept_batch");
-    const REPORT: Statement = statement!("sql/batch_to_reporting");
+    const ACCEPT: Statement = statement!(batch::accept_batch);
+    const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = lock(tx, batch)?;
     if found.state != BatchState::Pending {
         return Err(Error::Refused(format!("batch {batch} is {} already", found.state)));
@@ -228,13 +228,13 @@ pub(crate) fn fail_with_its_job(
     batch: i64,
     error: &str,
 ) -> Result<Batch> {
-    const DROP: Statement = statement!("sql/drop_entries");
+    const DROP: Statement = statement!(batch::drop_entries);
     tx.send(&DROP, &db::params![batch])?;
     mark_failed(tx, now, batch, error)
 }
 
 fn mark_failed(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Batch> {
-    const FAIL: Statement = statement!("sql/fail_batch");
+    const FAIL: Statement = statement!(batch::fail_batch);
     tx.send(&FAIL, &db::params![batch, error, now])?;
     tx.wake(TOPIC);
     load(tx, batch)
@@ -248,11 +248,11 @@ pub fn priority_of_size(jobs: i64) -> i64 {
 
 /// Turns up to `limit` entries of accepted batches into jobs; how many.
 pub fn move_entries(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, limit: i64) -> Result<i64> {
-    const MOVING: Statement = statement!("sql/moving_batch", per engine);
-    const ENTRIES: Statement = statement!("sql/next_entries");
-    const GONE: Statement = statement!("sql/delete_entries");
-    const MOVED: Statement = statement!("sql/entries_moved");
-    const CANCELLED: Statement = statement!("sql/entries_cancelled");
+    const MOVING: Statement = statement!(batch::moving_batch);
+    const ENTRIES: Statement = statement!(batch::next_entries);
+    const GONE: Statement = statement!(batch::delete_entries);
+    const MOVED: Statement = statement!(batch::entries_moved);
+    const CANCELLED: Statement = statement!(batch::entries_cancelled);
     let Some((id,)) = tx.first::<(i64,)>(&MOVING, &[])? else { return Ok(0) };
     let batch = load(tx, id)?;
     let rows: Vec<(i64, String, Option<String>, Option<Vec<u8>>)> =
@@ -312,7 +312,7 @@ pub fn release(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
 }
 
 fn set_held(tx: &mut Tx<'_>, now: Micros, batch: i64, held: bool) -> Result<()> {
-    const HELD: Statement = statement!("sql/set_batch_held");
+    const HELD: Statement = statement!(batch::set_batch_held);
     tx.send(&HELD, &db::params![batch, held, now])?;
     tx.wake(TOPIC);
     Ok(())
@@ -329,9 +329,9 @@ pub fn cancel_some(
     after: i64,
     limit: i64,
 ) -> Result<Option<i64>> {
-    const OPEN: Statement = statement!("sql/open_jobs_of_batch");
-    const DROP: Statement = statement!("sql/drop_entries");
-    const UNCOUNT: Statement = statement!("sql/uncount_entries");
+    const OPEN: Statement = statement!(batch::open_jobs_of_batch);
+    const DROP: Statement = statement!(batch::drop_entries);
+    const UNCOUNT: Statement = statement!(batch::uncount_entries);
     let found = lock(tx, batch)?;
     let entries = tx.execute(&DROP, &db::params![batch])?;
     if entries > 0 && found.state != BatchState::Pending {
@@ -351,7 +351,7 @@ pub fn cancel_some(
 
 /// There may be nothing left to wait for.
 fn finish_if_done(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
-    const REPORT: Statement = statement!("sql/batch_to_reporting");
+    const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = load(tx, batch)?;
     if found.open == 0 && found.state == BatchState::Processing {
         tx.send(&REPORT, &db::params![batch, BatchState::Reporting, now])?;
@@ -363,7 +363,7 @@ fn finish_if_done(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
 /// Marks a held or failed batch deleted; its jobs are cancelled by [`cancel_some`] first, and its
 /// reports are kept.
 pub fn delete(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
-    const REPORT: Statement = statement!("sql/batch_to_reporting");
+    const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = lock(tx, batch)?;
     refuse_delete(&found)?;
     tx.send(&REPORT, &db::params![batch, BatchState::Deleted, now])?;
@@ -396,7 +396,7 @@ pub fn refuse_delete(batch: &Batch) -> Result<()> {
 
 /// Asks for a new report of a batch that has one.
 pub fn report_again(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
-    const REPORT: Statement = statement!("sql/batch_to_reporting");
+    const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = lock(tx, batch)?;
     if !matches!(found.state, BatchState::Completed | BatchState::Failed) || found.open > 0 {
         return Err(Error::Refused(format!(

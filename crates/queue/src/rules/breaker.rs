@@ -67,7 +67,7 @@ impl Breakers {
     /// True if the target is down, and stays so until the transaction ends: a job that is put aside
     /// for it would otherwise be forgotten when it comes up.
     pub fn confirm_down(&mut self, tx: &mut Tx<'_>, name: &str) -> Result<bool> {
-        const DOWN: Statement = statement!("sql/target_down", per engine);
+        const DOWN: Statement = statement!(breaker::target_down);
         if self.confirmed.contains(name) {
             return Ok(true);
         }
@@ -118,7 +118,7 @@ impl Breakers {
 
 /// Every target that has had errors since its last success.
 pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Target>> {
-    const ALL: Statement = statement!("sql/all_targets");
+    const ALL: Statement = statement!(breaker::all_targets);
     Ok(tx.query(&ALL, &[])?)
 }
 
@@ -139,10 +139,10 @@ pub(crate) fn failed(
     run: &Run,
     error: &JobError,
 ) -> Result<Down> {
-    const COUNT: Statement = statement!("sql/count_target_error");
-    const OPEN: Statement = statement!("sql/open_breaker");
+    const COUNT: Statement = statement!(breaker::count_target_error);
+    const OPEN: Statement = statement!(breaker::open_breaker);
     probe_over(tx, work, run, error.target.as_deref())?;
-    let Some(target) = error.target.as_deref().filter(|t| crate::rules::add::is_target(t)) else {
+    let Some(target) = error.target.as_deref().filter(|t| crate::rules::draft::is_target(t)) else {
         return Ok(Down::No);
     };
     let (errors, opened): (i64, Option<Micros>) =
@@ -172,7 +172,7 @@ pub(crate) fn probe_over(
     run: &Run,
     failed_at: Option<&str>,
 ) -> Result<()> {
-    const OVER: Statement = statement!("sql/probe_over");
+    const OVER: Statement = statement!(breaker::probe_over);
     let Some(probe) = &run.probe else { return Ok(()) };
     let factor = if failed_at == Some(probe) { 2 } else { 1 };
     tx.send(&OVER, &db::params![probe, work.now, factor, PROBE_WAIT_MAX])?;
@@ -186,8 +186,8 @@ pub(crate) fn succeeded(
     job: i64,
     probe: Option<&str>,
 ) -> Result<()> {
-    const NEEDS: Statement = statement!("sql/job_targets");
-    const CLOSE: Statement = statement!("sql/close_breaker");
+    const NEEDS: Statement = statement!(breaker::job_targets);
+    const CLOSE: Statement = statement!(breaker::close_breaker);
     if work.breakers.targets.is_empty() {
         return Ok(());
     }
@@ -213,7 +213,7 @@ pub(crate) fn succeeded(
 
 /// Notes which job looks after a target.
 pub(crate) fn probing(tx: &mut Tx<'_>, target: &str, job: i64, token: i64) -> Result<()> {
-    const PROBING: Statement = statement!("sql/set_probe");
+    const PROBING: Statement = statement!(breaker::set_probe);
     tx.send(&PROBING, &db::params![target, job, token])?;
     Ok(())
 }
@@ -228,8 +228,8 @@ pub(crate) fn release_some(tx: &mut Tx<'_>, now: Micros, breakers: &Breakers) ->
 
 /// Releases a chunk of the jobs that waited for a target; forgets the target with the last one.
 fn release(tx: &mut Tx<'_>, now: Micros, target: &str) -> Result<()> {
-    const BLOCKED: Statement = statement!("sql/blocked_jobs", per engine);
-    const FORGET: Statement = statement!("sql/forget_target");
+    const BLOCKED: Statement = statement!(line::blocked_jobs);
+    const FORGET: Statement = statement!(breaker::forget_target);
     let rows: Vec<(i64, i64, String)> = tx.query(&BLOCKED, &db::params![target, 4, RELEASE_MAX])?;
     let done = (rows.len() as i64) < RELEASE_MAX;
     let hopefuls: Vec<Hopeful> =

@@ -2,6 +2,7 @@
 //! reservations are rows by job, so a crash leaks nothing.
 
 use crate::codes::State;
+use crate::engine;
 use crate::error::{Error, Result};
 use crate::job::Amounts;
 use crate::rules::line::{self, Hopeful};
@@ -38,8 +39,8 @@ pub struct Budgets {
 
 impl Budgets {
     pub fn load(tx: &mut Tx<'_>, worker: i64, capacity: &Amounts) -> Result<Budgets> {
-        const TOTALS: Statement = statement!("sql/lock_resources", per engine);
-        const USED: Statement = statement!("sql/used_resources");
+        const TOTALS: Statement = statement!(budget::lock_resources);
+        const USED: Statement = statement!(budget::used_resources);
         let mut budgets = Budgets::default();
         for (name, total) in tx.query::<(String, i64)>(&TOTALS, &[])? {
             budgets.resources.entry(name).or_default().total = Some(total);
@@ -108,7 +109,7 @@ impl Budgets {
     }
 
     pub fn write(&self, tx: &mut Tx<'_>, worker: i64) -> Result<()> {
-        const RESERVE: Statement = statement!("sql/reserve");
+        const RESERVE: Statement = statement!(budget::reserve);
         for (job, amounts) in &self.taken {
             for (resource, amount) in amounts {
                 tx.send(&RESERVE, &db::params![job, resource, amount, worker])?;
@@ -121,16 +122,12 @@ impl Budgets {
 /// Waits for claims that look at budgets, and keeps others out until the transaction ends: a job
 /// that starves for what is being freed would otherwise be fed by nobody.
 pub(crate) fn lock(tx: &mut Tx<'_>) -> Result<()> {
-    const LOCK: Statement = statement!("sql/lock_resources", per engine);
-    if tx.engine() == db::Engine::Postgres {
-        tx.send(&LOCK, &[])?;
-    }
-    Ok(())
+    engine::of(tx).lock_resources(tx)
 }
 
 /// Frees what jobs had reserved, and lets jobs that starved for it try again.
 pub fn release(tx: &mut Tx<'_>, now: Micros, jobs: impl Iterator<Item = i64>) -> Result<()> {
-    const FREE: Statement = statement!("sql/free_reservations", per engine);
+    const FREE: Statement = statement!(budget::free_reservations);
     let rows: Vec<[Value<'_>; 1]> = jobs.map(|job| [Value::Int(job)]).collect();
     let freed: BTreeSet<String> =
         tx.each::<(String,), 1>(&FREE, &[], &rows)?.into_iter().map(|r| r.0).collect();
@@ -139,7 +136,7 @@ pub fn release(tx: &mut Tx<'_>, now: Micros, jobs: impl Iterator<Item = i64>) ->
 
 /// Lets jobs that starved for a resource try again.
 pub(crate) fn feed(tx: &mut Tx<'_>, now: Micros, resource: &str) -> Result<()> {
-    const STARVED: Statement = statement!("sql/blocked_jobs", per engine);
+    const STARVED: Statement = statement!(line::blocked_jobs);
     let rows: Vec<(i64, i64, String)> =
         tx.query(&STARVED, &db::params![resource, State::Starved, RELEASE_MAX])?;
     let hopefuls: Vec<Hopeful> =
@@ -149,8 +146,8 @@ pub(crate) fn feed(tx: &mut Tx<'_>, now: Micros, resource: &str) -> Result<()> {
 
 /// Says how much of a resource the whole deployment has; None for no limit.
 pub fn set_total(tx: &mut Tx<'_>, now: Micros, resource: &str, total: Option<i64>) -> Result<()> {
-    const SET: Statement = statement!("sql/set_resource");
-    const UNSET: Statement = statement!("sql/unset_resource");
+    const SET: Statement = statement!(budget::set_resource);
+    const UNSET: Statement = statement!(budget::unset_resource);
     if total.is_some_and(|t| t < 0) || resource.is_empty() || resource.contains(char::is_control) {
         return Err(Error::BadInput(format!(
             "`{resource}` needs a name and an amount of 0 or more"

@@ -3,6 +3,7 @@
 
 use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::codes::{State, Status};
+use crate::engine::{self, Claimant, LockRequest};
 use crate::error::{Error, Result};
 use crate::job::{Amounts, Claimed, Lease, Passed};
 use crate::rules::breaker::{self, Breakers};
@@ -10,7 +11,7 @@ use crate::rules::budget::{self, Budgets, Fit};
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::{self, Hopeful};
 use crate::rules::people::hold::{self, Held};
-use db::{Engine, FromRow, Micros, Row, Statement, Tx, Value, statement};
+use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Pages of candidates one claim looks through before it leaves the rest to the next.
@@ -22,8 +23,8 @@ const PAGE_MAX: usize = 4096;
 /// Rows that one claim makes ready because their time has come.
 const DUE_MAX: i64 = 1000;
 
-const CONTEXT: Statement = statement!("sql/claim_context", per engine);
-const READY: Statement = statement!("sql/ready_jobs", per engine);
+const CONTEXT: Statement = statement!(claim::claim_context);
+const READY: Statement = statement!(claim::ready_jobs);
 
 /// Who claims what.
 #[derive(Debug, Clone, Copy)]
@@ -219,21 +220,14 @@ pub fn claim_and_look_ahead(
     Ok(Claims { jobs: claiming.finish(tx)?, next: next.map(|at| at.max(now)) })
 }
 
-/// Whether one more claim may look at a stage now. On PostgreSQL two at a time: those that claim
-/// hundreds of jobs each would otherwise spend their time stepping over what the others have locked.
+/// Returns whether one more claim may look at a stage now.
 pub fn enter_lane(tx: &mut Tx<'_>, stage: i64) -> Result<bool> {
-    const LANE: Statement = statement!("sql/claim_lane", per engine);
-    // SQLite has one writer at a time as it is.
-    Ok(tx.engine() == Engine::Sqlite || tx.one::<(bool,)>(&LANE, &db::params![stage])?.0)
+    engine::of(tx).enter_lane(tx, stage)
 }
 
 /// I9: a pause or a hold waits for claims under way, and claims that follow see it.
 pub(crate) fn enter(tx: &mut Tx<'_>) -> Result<()> {
-    const ENTER: Statement = statement!("sql/enter_claims", per engine);
-    if tx.engine() == Engine::Postgres {
-        tx.send(&ENTER, &[])?;
-    }
-    Ok(())
+    engine::of(tx).enter_claims(tx)
 }
 
 /// What a worker whose lease is good finds at a stage; None if nothing is handed out there.
@@ -288,7 +282,7 @@ impl Context {
 
 /// Jobs whose time has come: ready, or parked if their lock is taken.
 fn wake_due(tx: &mut Tx<'_>, now: Micros, stage: &Stage) -> Result<()> {
-    const DUE: Statement = statement!("sql/due_jobs", per engine);
+    const DUE: Statement = statement!(claim::due_jobs);
     let due: Vec<(i64, String)> = tx.query(&DUE, &db::params![stage.id, now, DUE_MAX])?;
     let hopefuls: Vec<Hopeful> =
         due.into_iter().map(|(id, lock)| Hopeful { id, stage: stage.id, lock }).collect();
@@ -302,8 +296,8 @@ impl Claiming<'_> {
 
     /// One job for each target that is down and due for a look.
     fn probes(&mut self, tx: &mut Tx<'_>) -> Result<()> {
-        const BLOCKED: Statement = statement!("sql/first_blocked", per engine);
-        const TURN: Statement = statement!("sql/probe_turn", per engine);
+        const BLOCKED: Statement = statement!(claim::first_blocked);
+        const TURN: Statement = statement!(claim::probe_turn);
         breaker::release_some(tx, self.now, &self.breakers)?;
         for target in self.breakers.due_for_probe(self.now) {
             if self.room() == 0 {
@@ -417,7 +411,7 @@ impl Claiming<'_> {
         state: State,
         what: &str,
     ) -> Result<()> {
-        const ASIDE: Statement = statement!("sql/put_aside");
+        const ASIDE: Statement = statement!(line::put_aside);
         tx.send(&ASIDE, &db::params![candidate.id, state, what, self.now])?;
         self.blocked |= state == State::Blocked;
         if state == State::Held {
@@ -438,8 +432,6 @@ impl Claiming<'_> {
 
     /// Takes the locks of good candidates; those that lose the race for theirs are parked.
     fn take(&mut self, tx: &mut Tx<'_>, good: Vec<Candidate>) -> Result<()> {
-        const TAKE: Statement = statement!("sql/take_locks", per engine);
-        const TAKE_NEW: Statement = statement!("sql/take_new_locks");
         if good.is_empty() {
             return Ok(());
         }
@@ -452,29 +444,21 @@ impl Claiming<'_> {
         let started: HashSet<usize> = tried.iter().copied().take(to_start).collect();
         // One order for everyone, so that two claims cannot deadlock.
         tried.sort_unstable_by(|a, b| good[*a].lock.cmp(&good[*b].lock));
-        let rows: Vec<[Value<'_>; 5]> = tried
+        let wanted: Vec<LockRequest<'_>> = tried
             .iter()
-            .map(|&i| {
-                let now = started.contains(&i).then_some(self.now);
-                db::params![&good[i].lock, good[i].id, tokens[i], now, &good[i].probe]
+            .map(|&i| LockRequest {
+                lock: &good[i].lock,
+                job: good[i].id,
+                token: tokens[i],
+                started_at: started.contains(&i).then_some(self.now),
+                probe: good[i].probe.as_deref(),
+                begun: good[i].begun,
             })
             .collect();
-        let common = db::params![self.request.worker, self.stage.id, self.now];
-        let at_once = tx.engine() == Engine::Postgres
-            && !tx.has_met_duplicate()
-            && !good.iter().any(|candidate| candidate.begun);
-        let hits = match at_once {
-            true => {
-                tx.send_each(&TAKE_NEW, &common, &rows)?;
-                vec![true; rows.len()]
-            }
-            false => tx.each_hit(&TAKE, &common, &rows, 1)?,
-        };
+        let (worker, stage, now) = (self.request.worker, self.stage.id, self.now);
+        let hits = engine::of(tx).take_locks(tx, Claimant { worker, stage, now }, &wanted)?;
         let mut got = vec![false; good.len()];
         tried.into_iter().zip(hits).for_each(|(i, hit)| got[i] = hit);
-        if !at_once {
-            self.leave_waiting(tx, &good, &got)?;
-        }
         if self.context.failures {
             mark_overtaken(tx, got_of(&good, &got).map(|c| c.lock.as_str()))?;
         }
@@ -494,13 +478,6 @@ impl Claiming<'_> {
         line::make_ready(tx, self.now, &lost)?;
         // Others may have been put aside for want of what the losers had taken.
         given_back.iter().try_for_each(|resource| budget::feed(tx, self.now, resource))
-    }
-
-    fn leave_waiting(&self, tx: &mut Tx<'_>, good: &[Candidate], got: &[bool]) -> Result<()> {
-        const LEAVE: Statement = statement!("sql/leave_waiting", per engine);
-        let rows: Vec<[Value<'_>; 1]> = got_of(good, got).map(|c| [Value::Int(c.id)]).collect();
-        tx.send_each(&LEAVE, &[], &rows)?;
-        Ok(())
     }
 
     fn note_taken(&mut self, tx: &mut Tx<'_>, candidate: &Candidate, token: i64) -> Result<()> {
@@ -573,7 +550,7 @@ pub(crate) fn mark_overtaken<'l>(
     tx: &mut Tx<'_>,
     locks: impl Iterator<Item = &'l str>,
 ) -> Result<()> {
-    const OVERTAKE: Statement = statement!("sql/mark_overtaken", per engine);
+    const OVERTAKE: Statement = statement!(claim::mark_overtaken);
     let rows: Vec<[Value<'_>; 1]> = locks.map(|lock| [Value::Text(lock)]).collect();
     tx.send_each(&OVERTAKE, &[], &rows)?;
     Ok(())
@@ -581,20 +558,20 @@ pub(crate) fn mark_overtaken<'l>(
 
 /// When the first delayed job of a stage is due.
 fn next_due(tx: &mut Tx<'_>, stage: &Stage) -> Result<Option<Micros>> {
-    const DUE: Statement = statement!("sql/next_due");
+    const DUE: Statement = statement!(claim::next_due);
     Ok(tx.one::<(Option<Micros>,)>(&DUE, &db::params![stage.id])?.0)
 }
 
 /// Whether nothing but held jobs is left in a stage, and nothing can come from an earlier one or
 /// from a batch.
 pub fn is_empty(tx: &mut Tx<'_>, stage: i64) -> Result<bool> {
-    const LEFT: Statement = statement!("sql/anything_left");
+    const LEFT: Statement = statement!(claim::anything_left);
     Ok(tx.first::<(i64,)>(&LEFT, &db::params![stage])?.is_none())
 }
 
 /// Where a waiting job's bytes are.
 pub(crate) fn workspace_of(tx: &mut Tx<'_>, job: i64) -> Result<Option<String>> {
-    const WORKSPACE: Statement = statement!("sql/waiting_workspace");
+    const WORKSPACE: Statement = statement!(claim::waiting_workspace);
     Ok(tx.first::<(Option<String>,)>(&WORKSPACE, &db::params![job])?.and_then(|r| r.0))
 }
 
@@ -616,7 +593,7 @@ fn needs_of(stage: &Stage, candidate: &Candidate) -> Result<Amounts> {
 /// Which to try, in their order: one of each lock, and the one that owns its lock already if there
 /// is one.
 fn one_per_lock(tx: &mut Tx<'_>, candidates: &[Candidate]) -> Result<Vec<usize>> {
-    const OWNER: Statement = statement!("sql/lock_owner");
+    const OWNER: Statement = statement!(line::lock_owner);
     let mut first: HashMap<&str, usize> = HashMap::with_capacity(candidates.len());
     let mut rivals = Vec::new();
     for (i, candidate) in candidates.iter().enumerate() {

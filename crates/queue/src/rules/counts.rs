@@ -3,8 +3,9 @@
 //! theirs was the last job.
 
 use crate::codes::{BatchState, Status};
+use crate::engine;
 use crate::error::{Error, Result};
-use db::{Micros, Statement, Tx, Value, statement};
+use db::{Micros, Statement, Tx, statement};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,22 +37,16 @@ impl Counts {
 
     /// Locks the batches' rows, lowest id first, before anything else of them is touched.
     pub fn lock(tx: &mut Tx<'_>, batches: impl Iterator<Item = i64>) -> Result<()> {
-        const LOCK: Statement = statement!("sql/lock_batch", per engine);
         let mut ids: Vec<i64> = batches.collect();
         ids.sort_unstable();
         ids.dedup();
-        if tx.engine() == db::Engine::Postgres {
-            for id in ids {
-                tx.send(&LOCK, &[Value::Int(id)])?;
-            }
-        }
-        Ok(())
+        engine::of(tx).lock_batches(tx, &ids)
     }
 
     /// Writes the changes and moves batches whose last job ended on to reporting.
     pub fn write(self, tx: &mut Tx<'_>, now: Micros) -> Result<()> {
-        const CHANGE: Statement = statement!("sql/change_counts");
-        const REPORT: Statement = statement!("sql/batch_to_reporting");
+        const CHANGE: Statement = statement!(batch::change_counts);
+        const REPORT: Statement = statement!(batch::batch_to_reporting);
         for (batch, c) in self.changes {
             let changed: Option<(i64, BatchState)> = tx.first(
                 &CHANGE,

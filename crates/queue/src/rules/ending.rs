@@ -40,7 +40,7 @@ pub fn fail(
     journal: &mut Journal,
     counts: &mut Counts,
 ) -> Result<()> {
-    const INSERT: Statement = statement!("sql/insert_failure");
+    const INSERT: Statement = statement!(ending::insert_failure);
     let error = verdict.error;
     tx.send(
         &INSERT,
@@ -123,7 +123,7 @@ fn end_rows(
     ended: &[EndRow],
     batches: Batches,
 ) -> Result<()> {
-    const END: Statement = statement!("sql/end_jobs", per engine);
+    const END: Statement = statement!(ending::end_jobs);
     let rows: Vec<[Value<'_>; 4]> =
         ended.iter().map(|end| db::params![end.job, end.stage, &end.why, end.token]).collect();
     tx.send_each(&END, &db::params![now, status, who], &rows)?;
@@ -135,7 +135,7 @@ fn end_rows(
 
 /// A failed job that goes on, or ends another way: how it ended before is in its history.
 pub(crate) fn forget(tx: &mut Tx<'_>, job: i64) -> Result<()> {
-    const FORGET: Statement = statement!("sql/forget_endings", per engine);
+    const FORGET: Statement = statement!(ending::forget_endings);
     tx.send_each(&FORGET, &[], &[db::params![job]])?;
     Ok(())
 }
@@ -151,7 +151,7 @@ pub fn resolve_failures(
     journal: &mut Journal,
     counts: &mut Counts,
 ) -> Result<()> {
-    const RESOLVE: Statement = statement!("sql/resolve_failures", per engine);
+    const RESOLVE: Statement = statement!(ending::resolve_failures);
     let rows: Vec<[Value<'_>; 3]> = succeeded
         .iter()
         .map(|(job, pipeline, subject)| db::params![job, pipeline, *subject])

@@ -2,8 +2,9 @@
 
 use crate::catalog::Pipeline;
 use crate::codes::Status;
+use crate::engine;
 use crate::error::Result;
-use db::{Engine, FromRow, Micros, Row, Statement, Tx, Value, statement};
+use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 
 /// Where a job is: in which stage, and how.
 pub type Place = (Option<i64>, Option<Status>);
@@ -51,12 +52,9 @@ impl Journal {
     }
 
     pub fn write(self, tx: &mut Tx<'_>) -> Result<()> {
-        const INSERT: Statement = statement!("sql/insert_history", per engine);
+        const INSERT: Statement = statement!(history::insert_history);
         let count = self.events.len();
-        let ids: Vec<Option<i64>> = match tx.engine() {
-            Engine::Sqlite => tx.next_ids("history_ids", count)?.into_iter().map(Some).collect(),
-            Engine::Postgres => vec![None; count],
-        };
+        let ids = engine::of(tx).history_ids(tx, count)?;
         let rows: Vec<[Value<'_>; 13]> = self
             .events
             .iter()
@@ -139,6 +137,6 @@ impl FromRow for Event {
 
 /// A job's history, oldest first, at most `limit` rows after the row `after`.
 pub fn of_job(tx: &mut Tx<'_>, job: i64, after: i64, limit: i64) -> Result<Vec<Event>> {
-    const SELECT: Statement = statement!("sql/job_history");
+    const SELECT: Statement = statement!(history::job_history);
     Ok(tx.query(&SELECT, &db::params![job, after, limit])?)
 }

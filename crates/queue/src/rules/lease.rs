@@ -2,6 +2,7 @@
 //! that renewing it is one row however many jobs it runs.
 
 use crate::catalog::Catalog;
+use crate::engine;
 use crate::error::{Error, Result};
 use crate::job::{Amounts, Claimed, Lease, Passed};
 use crate::rules::budget::Budgets;
@@ -10,7 +11,7 @@ use crate::rules::counts::Counts;
 use crate::rules::people::hold::{self, Held};
 use crate::rules::running;
 use crate::rules::settle::Work;
-use db::{Engine, FromRow, Micros, Row, Statement, Tx, statement};
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
 
 /// A job claimed by another worker and not started for this long may be taken over.
 const IDLE_CLAIM: Micros = 1_000_000;
@@ -32,7 +33,7 @@ pub struct NewWorker {
 
 /// Registers a worker and gives it its first lease.
 pub fn register(tx: &mut Tx<'_>, now: Micros, worker: &NewWorker, lease: Micros) -> Result<i64> {
-    const INSERT: Statement = statement!("sql/insert_worker");
+    const INSERT: Statement = statement!(lease::insert_worker);
     let id = tx.next_ids("worker_ids", 1)?[0];
     tx.send(
         &INSERT,
@@ -54,7 +55,7 @@ pub fn register(tx: &mut Tx<'_>, now: Micros, worker: &NewWorker, lease: Micros)
 
 /// Refuses while a worker has a lease: what it works on would be lost to it.
 pub fn refuse_live(tx: &mut Tx<'_>, now: Micros) -> Result<()> {
-    const LIVE: Statement = statement!("sql/live_workers");
+    const LIVE: Statement = statement!(lease::live_workers);
     let live: Vec<(String, String, i64)> = tx.query(&LIVE, &db::params![now])?;
     if live.is_empty() {
         return Ok(());
@@ -82,7 +83,7 @@ impl FromRow for Holding {
 
 /// Renews a lease and says what the database thinks the worker holds.
 pub fn renew(tx: &mut Tx<'_>, now: Micros, worker: i64, lease: Micros) -> Result<Vec<Holding>> {
-    const RENEW: Statement = statement!("sql/renew_lease");
+    const RENEW: Statement = statement!(lease::renew_lease);
     if tx.execute(&RENEW, &db::params![worker, now, now + lease])? == 0 {
         return Err(Error::LeaseLost(worker));
     }
@@ -90,7 +91,7 @@ pub fn renew(tx: &mut Tx<'_>, now: Micros, worker: i64, lease: Micros) -> Result
 }
 
 pub fn holdings(tx: &mut Tx<'_>, worker: i64) -> Result<Vec<Holding>> {
-    const HOLDINGS: Statement = statement!("sql/worker_holdings");
+    const HOLDINGS: Statement = statement!(lease::worker_holdings);
     Ok(tx.query(&HOLDINGS, &db::params![worker])?)
 }
 
@@ -116,13 +117,11 @@ pub fn reap(
     catalog: &Catalog,
     quiet: Option<Micros>,
 ) -> Result<Option<i64>> {
-    const EXPIRED: Statement = statement!("sql/expired_worker", per engine);
-    const UPTIME: Statement = statement!("sql/server_uptime", per engine);
-    if let (Engine::Postgres, Some(quiet)) = (tx.engine(), quiet) {
-        let (uptime,): (i64,) = tx.one(&UPTIME, &[])?;
-        if uptime < quiet {
-            return Ok(None);
-        }
+    const EXPIRED: Statement = statement!(lease::expired_worker);
+    if let Some(quiet) = quiet
+        && engine::of(tx).server_uptime(tx)? < quiet
+    {
+        return Ok(None);
     }
     let Some(lost) = tx.first::<Lost>(&EXPIRED, &db::params![now])? else { return Ok(None) };
     let why = format!("worker {} (pid {} on {}) was lost", lost.name, lost.pid, lost.host);
@@ -157,8 +156,8 @@ fn end(
     ended: &str,
     why: &str,
 ) -> Result<()> {
-    const END: Statement = statement!("sql/end_worker");
-    const LEASES: Statement = statement!("sql/worker_leases");
+    const END: Statement = statement!(lease::end_worker);
+    const LEASES: Statement = statement!(lease::worker_leases);
     // First, so that a claim under way is waited for and what it got is found here.
     tx.send(&END, &db::params![worker, now, ended])?;
     let held: Vec<(i64, String, i64, Option<i64>)> = tx.query(&LEASES, &db::params![worker])?;
@@ -192,12 +191,12 @@ pub fn take_over(
     catalog: &Catalog,
     request: Request<'_>,
 ) -> Result<Vec<Claimed>> {
-    const IDLE: Statement = statement!("sql/idle_claims", per engine);
-    const TAKE: Statement = statement!("sql/take_over");
-    const DETAILS: Statement = statement!("sql/claimed_details", per engine);
-    const RECORD: Statement = statement!("sql/job_record");
-    const RESERVED: Statement = statement!("sql/job_reservations");
-    const MOVE: Statement = statement!("sql/move_reservations");
+    const IDLE: Statement = statement!(lease::idle_claims);
+    const TAKE: Statement = statement!(lease::take_over);
+    const DETAILS: Statement = statement!(lease::claimed_details);
+    const RECORD: Statement = statement!(lease::job_record);
+    const RESERVED: Statement = statement!(lease::job_reservations);
+    const MOVE: Statement = statement!(lease::move_reservations);
     let (pipeline, stage) = catalog.stage(request.stage)?;
     let Some(context) = claim::look_round(tx, now, pipeline, stage, request)? else {
         return Ok(Vec::new());

@@ -5,8 +5,9 @@
 //! promoted; so no wake-up falls between "busy, wait" and "done, release".
 
 use crate::codes::State;
+use crate::engine;
 use crate::error::Result;
-use db::{Engine, Micros, Statement, Tx, Value, statement};
+use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeSet, HashMap};
 
 /// A waiting row that may become ready.
@@ -42,7 +43,7 @@ pub fn ahead(
     locks: &BTreeSet<&str>,
     waiting_too: bool,
 ) -> Result<HashMap<String, Ahead>> {
-    const AHEAD: Statement = statement!("sql/ahead_in_line", per engine);
+    const AHEAD: Statement = statement!(line::ahead_in_line);
     let rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::Text(lock)]).collect();
     let found: Vec<(String, i64, bool)> = tx.each(&AHEAD, &[Value::from(waiting_too)], &rows)?;
     Ok(in_line(found))
@@ -63,7 +64,7 @@ pub fn in_line(found: impl IntoIterator<Item = (String, i64, bool)>) -> HashMap<
 
 /// Makes waiting jobs ready, or parks them if they must wait for their lock.
 pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Hopeful]) -> Result<()> {
-    const STATE: Statement = statement!("sql/set_state", per engine);
+    const STATE: Statement = statement!(line::set_state);
     if jobs.is_empty() {
         return Ok(());
     }
@@ -86,37 +87,6 @@ pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Hopeful]) -> Result<()> 
 }
 
 /// Lets the first parked job of each freed lock through.
-///
-/// On PostgreSQL the first of the line is locked before it is decided about, waiting for whoever
-/// has it: two transactions that each take a row out of one line would otherwise both leave the
-/// next one to the other, or promote a row that is just being cancelled.
 pub fn promote(tx: &mut Tx<'_>, now: Micros, locks: &BTreeSet<String>) -> Result<()> {
-    const PROMOTE: Statement = statement!("sql/promote", per engine);
-    const ANYBODY: Statement = statement!("sql/anybody_parked");
-    const WANTED: Statement = statement!("sql/wanted_locks", per engine);
-    const STATE: Statement = statement!("sql/set_state", per engine);
-    let rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::Text(lock)]).collect();
-    let sqlite = tx.engine() == Engine::Sqlite;
-    if sqlite && tx.first::<(i64,)>(&ANYBODY, &[])?.is_none() {
-        return Ok(());
-    }
-    // Most freed locks have nobody behind them, and a look is cheaper than an update or a lock.
-    let wanted: Vec<(String,)> = tx.each(&WANTED, &[], &rows)?;
-    let rows: Vec<[Value<'_>; 1]> = wanted.iter().map(|(lock,)| [Value::from(lock)]).collect();
-    if sqlite {
-        for (stage,) in tx.each::<(i64,), 1>(&PROMOTE, &[Value::Int(now)], &rows)? {
-            tx.wake(stage);
-        }
-        return Ok(());
-    }
-    let mut promoted: Vec<[Value<'_>; 2]> = Vec::new();
-    for (id, stage, state) in tx.each::<(i64, i64, State), 1>(&PROMOTE, &[], &rows)? {
-        // One that is ready already is woken for: a claim may have passed over it while it was locked.
-        tx.wake(stage);
-        if state == State::Parked {
-            promoted.push([Value::Int(id), Value::from(State::Ready)]);
-        }
-    }
-    tx.send_each(&STATE, &[Value::Int(now)], &promoted)?;
-    Ok(())
+    engine::of(tx).promote(tx, now, locks)
 }

@@ -8,6 +8,7 @@ pub mod budget;
 pub mod claim;
 pub mod clock;
 mod counts;
+pub(crate) mod draft;
 pub mod ending;
 pub mod history;
 pub mod lease;

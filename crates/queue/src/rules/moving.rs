@@ -42,7 +42,7 @@ pub(crate) struct Moving<'w> {
 impl<'w> Moving<'w> {
     /// Before anything else is locked, as a claim does it.
     pub fn begin(tx: &mut Tx<'_>, now: Micros, worker: i64, places: &Places) -> Result<Moving<'w>> {
-        const CONTEXT: Statement = statement!("sql/carry_context", per engine);
+        const CONTEXT: Statement = statement!(moving::carry_context);
         let mut workspaces = None;
         if places.values().any(|free| *free > 0) {
             claim::enter(tx)?;
@@ -103,7 +103,7 @@ impl<'w> Moving<'w> {
 
     /// Which of them go on at once.
     fn choose(&mut self, tx: &mut Tx<'_>, work: &Work<'_>) -> Result<BTreeSet<i64>> {
-        const FIRST: Statement = statement!("sql/first_ready", per engine);
+        const FIRST: Statement = statement!(moving::first_ready);
         let Some(workspaces) = &self.workspaces else { return Ok(BTreeSet::new()) };
         let stages: BTreeSet<i64> = self.moves.iter().map(|one| one.next.id).collect();
         let rows: Vec<[Value<'_>; 1]> = stages
@@ -134,7 +134,7 @@ impl<'w> Moving<'w> {
 impl Move<'_> {
     /// What the stage said about the job, from here on.
     fn hand_over(&mut self, tx: &mut Tx<'_>) -> Result<()> {
-        const HANDOVER: Statement = statement!("sql/hand_over");
+        const HANDOVER: Statement = statement!(moving::hand_over);
         let handover = &self.handover;
         let needs = handover.needs.as_ref().map(|needs| serde_json::json!(needs).to_string());
         let targets = handover.targets.as_ref().map(|t| t.join("\n"));
@@ -219,9 +219,9 @@ impl Move<'_> {
 
 /// Same job, same lock, nobody's until it is claimed.
 fn leave_waiting(tx: &mut Tx<'_>, now: Micros, moves: &[&Move<'_>]) -> Result<()> {
-    const FREE: Statement = statement!("sql/free_runs", per engine);
-    const MOVED: Statement = statement!("sql/insert_moved", per engine);
-    const ASIDE: Statement = statement!("sql/put_aside");
+    const FREE: Statement = statement!(running::free_runs);
+    const MOVED: Statement = statement!(moving::insert_moved);
+    const ASIDE: Statement = statement!(line::put_aside);
     let runs: Vec<[Value<'_>; 3]> =
         moves.iter().map(|one| db::params![&one.lease.lock, one.lease.job, one.next.id]).collect();
     tx.send_each(&FREE, &[], &runs)?;
@@ -245,7 +245,7 @@ fn carry<'m, 'w>(
     now: Micros,
     moves: &[&'m Move<'w>],
 ) -> Result<Vec<(&'m Move<'w>, i64)>> {
-    const CARRY: Statement = statement!("sql/carry_runs", per engine);
+    const CARRY: Statement = statement!(moving::carry_runs);
     if moves.is_empty() {
         return Ok(Vec::new());
     }

@@ -1,11 +1,12 @@
 //! Making, changing and deleting pipelines. A plain queue is a pipeline with one stage.
 
 use crate::catalog::{Catalog, Pipeline, PipelineSettings, Stage, StageSettings};
+use crate::engine;
 use crate::error::{Error, Result};
 use crate::rules::budget;
 use crate::rules::people::retry::Filter;
 use crate::rules::people::{Actor, cancel};
-use db::{Engine, Micros, Statement, Tx, statement};
+use db::{Micros, Statement, Tx, statement};
 
 /// A state is one variable of a program's environment, which Linux limits to 128 KiB.
 const STATE_BYTES_MOST: i64 = 96 * 1024;
@@ -112,9 +113,9 @@ pub fn create(tx: &mut Tx<'_>, now: Micros, who: &str, spec: &PipelineSpec) -> R
 /// Adds the stages of `spec` that a pipeline lacks, each after the stage that it follows there.
 /// Jobs stay where they are; those in an earlier stage pass through the new ones.
 pub fn extend(tx: &mut Tx<'_>, catalog: &Catalog, spec: &PipelineSpec) -> Result<()> {
-    const MOVE: Statement = statement!("sql/move_stage");
-    const RESTART: Statement = statement!("sql/set_restart");
-    const STAGE: Statement = statement!("sql/insert_stage");
+    const MOVE: Statement = statement!(pipelines::move_stage);
+    const RESTART: Statement = statement!(pipelines::set_restart);
+    const STAGE: Statement = statement!(pipelines::insert_stage);
     check(spec)?;
     let there = catalog.named(&spec.name)?;
     let names = || spec.stages.iter().map(|(name, _)| name);
@@ -148,8 +149,8 @@ pub fn extend(tx: &mut Tx<'_>, catalog: &Catalog, spec: &PipelineSpec) -> Result
 }
 
 fn insert(tx: &mut Tx<'_>, now: Micros, who: &str, spec: &PipelineSpec) -> Result<()> {
-    const PIPELINE: Statement = statement!("sql/insert_pipeline");
-    const STAGE: Statement = statement!("sql/insert_stage");
+    const PIPELINE: Statement = statement!(pipelines::insert_pipeline);
+    const STAGE: Statement = statement!(pipelines::insert_stage);
     let restart = spec
         .restart
         .as_ref()
@@ -252,8 +253,8 @@ pub fn set(
     stage: Option<&str>,
     changes: &[(String, String)],
 ) -> Result<Pipeline> {
-    const PIPELINE: Statement = statement!("sql/update_pipeline");
-    const STAGE: Statement = statement!("sql/update_stage");
+    const PIPELINE: Statement = statement!(pipelines::update_pipeline);
+    const STAGE: Statement = statement!(pipelines::update_stage);
     let mut pipeline = catalog.named(pipeline)?.clone();
     let index = match stage {
         Some(name) => {
@@ -347,13 +348,13 @@ fn change(pipeline: &mut Pipeline, stage: Option<usize>, name: &str, value: &str
 
 /// How much there is in a pipeline: waiting, running, failed.
 pub fn depth(tx: &mut Tx<'_>, pipeline: &Pipeline) -> Result<(i64, i64, i64)> {
-    const DEPTH: Statement = statement!("sql/pipeline_depth");
+    const DEPTH: Statement = statement!(pipelines::pipeline_depth);
     Ok(tx.one(&DEPTH, &db::params![pipeline.id])?)
 }
 
 /// How many jobs wait in a stage.
 pub fn waiting(tx: &mut Tx<'_>, stage: i64) -> Result<i64> {
-    const DEPTH: Statement = statement!("sql/stage_depth");
+    const DEPTH: Statement = statement!(pipelines::stage_depth);
     Ok(tx.one::<(i64,)>(&DEPTH, &db::params![stage])?.0)
 }
 
@@ -367,17 +368,14 @@ pub fn delete(
     name: &str,
     limit: i64,
 ) -> Result<bool> {
-    const TAKEN_IN: Statement = statement!("sql/batch_being_taken_in");
-    const CLOSE: Statement = statement!("sql/close_pipeline", per engine);
-    const DELETE: Statement = statement!("sql/delete_pipeline");
-    const FAILED: Statement = statement!("sql/failed_jobs");
+    const TAKEN_IN: Statement = statement!(pipelines::batch_being_taken_in);
+    const DELETE: Statement = statement!(pipelines::delete_pipeline);
+    const FAILED: Statement = statement!(operator::failed_jobs);
     let pipeline = catalog.named(name)?;
     if !pipeline.plain {
         return Err(Error::Refused(format!("`{name}` is built in and cannot be deleted")));
     }
-    if tx.engine() == Engine::Postgres {
-        tx.send(&CLOSE, &db::params![pipeline.id])?;
-    }
+    engine::of(tx).close_pipeline(tx, pipeline.id)?;
     let (waiting, running, failed) = depth(tx, pipeline)?;
     if running > 0 {
         return Err(Error::Refused(format!(

@@ -73,9 +73,9 @@ impl FromRow for Item {
 
 /// Writes the report of one batch that is due for it and moves the batch on; None if none is due.
 pub fn write_next(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog) -> Result<Option<Report>> {
-    const DUE: Statement = statement!("sql/reporting_batch", per engine);
-    const KEEP: Statement = statement!("sql/insert_report");
-    const MOVE: Statement = statement!("sql/batch_to_reporting");
+    const DUE: Statement = statement!(report::reporting_batch);
+    const KEEP: Statement = statement!(report::insert_report);
+    const MOVE: Statement = statement!(batch::batch_to_reporting);
     let Some((id,)) = tx.first::<(i64,)>(&DUE, &[])? else { return Ok(None) };
     let batch = batch::load(tx, id)?;
     let report = compose(tx, catalog, &batch)?;
@@ -86,12 +86,19 @@ pub fn write_next(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog) -> Result<Opt
     Ok(Some(report))
 }
 
+/// Records that the versions of a batch's report up to `version` were announced.
+pub fn announce(tx: &mut Tx<'_>, batch: i64, version: i64) -> Result<()> {
+    const ANNOUNCE: Statement = statement!(report::announce);
+    tx.send(&ANNOUNCE, &db::params![batch, version])?;
+    Ok(())
+}
+
 fn compose(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Report> {
-    const LAST: Statement = statement!("sql/last_report");
-    const FAILURES: Statement = statement!("sql/batch_failures");
-    const CANCELLED: Statement = statement!("sql/batch_cancelled");
-    const CHANGED: Statement = statement!("sql/batch_changed");
-    const CHANGED_COUNT: Statement = statement!("sql/batch_changed_count");
+    const LAST: Statement = statement!(report::last_report);
+    const FAILURES: Statement = statement!(report::batch_failures);
+    const CANCELLED: Statement = statement!(report::batch_cancelled);
+    const CHANGED: Statement = statement!(report::batch_changed);
+    const CHANGED_COUNT: Statement = statement!(report::batch_changed_count);
     let (last, at): (i64, Micros) = tx.one(&LAST, &db::params![batch.id])?;
     let mut failures: Vec<Item> = tx.query(&FAILURES, &db::params![batch.id, LISTED_MAX])?;
     let (mut changed, mut changed_count) = (Vec::new(), 0);
@@ -139,6 +146,6 @@ fn compose(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Report> 
 
 /// The newest report of a batch, as JSON.
 pub fn newest(tx: &mut Tx<'_>, batch: i64) -> Result<Option<String>> {
-    const NEWEST: Statement = statement!("sql/newest_report");
+    const NEWEST: Statement = statement!(report::newest_report);
     Ok(tx.first::<(String,)>(&NEWEST, &db::params![batch])?.map(|r| r.0))
 }

@@ -5,8 +5,8 @@ use crate::catalog::{Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::error::{Error, Result};
 use crate::job::{JobError, Lease};
-use crate::rules::add;
 use crate::rules::breaker;
+use crate::rules::draft;
 use crate::rules::ending::{self, Ending, Verdict};
 use crate::rules::history::{Event, Weight};
 use crate::rules::line::{self, Hopeful};
@@ -77,7 +77,7 @@ pub(crate) fn find_all<'l>(
     worker: i64,
     leases: impl Iterator<Item = (&'l Lease, Option<i64>)>,
 ) -> Result<HashMap<i64, Run>> {
-    const FIND: Statement = statement!("sql/find_runs", per engine);
+    const FIND: Statement = statement!(running::find_runs);
     let mut rows: Vec<(&Lease, Option<i64>)> = leases.collect();
     // One order for everyone, so that no two of them deadlock.
     rows.sort_unstable_by(|a, b| a.0.lock.cmp(&b.0.lock));
@@ -96,7 +96,7 @@ pub fn find(tx: &mut Tx<'_>, worker: i64, lease: &Lease) -> Result<Option<Run>> 
 
 /// Starts claimed jobs: those whose lease is no longer good are not in the answer.
 pub fn start(tx: &mut Tx<'_>, now: Micros, worker: i64, leases: &[Lease]) -> Result<Vec<i64>> {
-    const START: Statement = statement!("sql/start_runs", per engine);
+    const START: Statement = statement!(running::start_runs);
     let rows: Vec<[db::Value<'_>; 3]> =
         leases.iter().map(|l| db::params![&l.lock, l.job, l.token]).collect();
     Ok(tx
@@ -108,7 +108,7 @@ pub fn start(tx: &mut Tx<'_>, now: Micros, worker: i64, leases: &[Lease]) -> Res
 
 /// Says how far a run has come; false if the lease is gone.
 pub fn progress(tx: &mut Tx<'_>, worker: i64, lease: &Lease, text: &str) -> Result<bool> {
-    const PROGRESS: Statement = statement!("sql/set_progress");
+    const PROGRESS: Statement = statement!(running::set_progress);
     Ok(tx.execute(&PROGRESS, &db::params![&lease.lock, lease.job, lease.token, worker, text])? == 1)
 }
 
@@ -122,7 +122,7 @@ pub fn error_seen(
     lease: &Lease,
     error: &JobError,
 ) -> Result<bool> {
-    const SEEN: Statement = statement!("sql/set_error_seen");
+    const SEEN: Statement = statement!(running::set_error_seen);
     let Some(run) = find(tx, worker, lease)? else { return Ok(false) };
     let (pipeline, stage) = catalog.stage(run.stage)?;
     tx.send(&SEEN, &db::params![&lease.lock, lease.job, lease.token, worker, &error.message])?;
@@ -158,20 +158,20 @@ pub(crate) fn mark(
     key: &str,
     value: &str,
 ) -> Result<()> {
-    const MARK: Statement = statement!("sql/set_checkpoint");
+    const MARK: Statement = statement!(running::set_checkpoint);
     tx.send(&MARK, &db::params![job, stage, key, value, now])?;
     Ok(())
 }
 
 /// The marks an earlier run of the stage left.
 pub fn checkpoints(tx: &mut Tx<'_>, job: i64, stage: i64) -> Result<Vec<(String, String)>> {
-    const MARKS: Statement = statement!("sql/job_checkpoints");
+    const MARKS: Statement = statement!(running::job_checkpoints);
     Ok(tx.query(&MARKS, &db::params![job, stage])?)
 }
 
 /// Gives the lock up; the next in line is let through when the transaction's work is written.
 pub(crate) fn release(tx: &mut Tx<'_>, work: &mut Work<'_>, lease: &Lease) -> Result<()> {
-    const DELETE: Statement = statement!("sql/release_lock");
+    const DELETE: Statement = statement!(running::release_lock);
     tx.send(&DELETE, &db::params![&lease.lock, lease.job])?;
     work.freed.insert(lease.lock.clone());
     Ok(())
@@ -270,14 +270,14 @@ pub(crate) fn back_to_queue(
     run: &Run,
     back: &Return<'_>,
 ) -> Result<Status> {
-    const NEWER: Statement = statement!("sql/waiting_of_key");
-    const FREE: Statement = statement!("sql/free_runs", per engine);
+    const NEWER: Statement = statement!(line::waiting_of_key);
+    const FREE: Statement = statement!(running::free_runs);
     if let Some((who, why)) = &run.cancel {
         return cancel(tx, work, pipeline, lease, run, who, why);
     }
     // Rows of one batch never supersede one another, and no other batch has the same key.
     let key = match run.batch {
-        None => add::coalesce_key(pipeline, &run.subject, &lease.lock, None),
+        None => draft::coalesce_key(pipeline, &run.subject, &lease.lock, None),
         Some(_) => None,
     };
     if let Some(key) = key.filter(|_| stage.position == 0)
@@ -345,7 +345,7 @@ fn note_return(
 }
 
 fn remember_targets(tx: &mut Tx<'_>, job: i64, targets: Option<&str>) -> Result<()> {
-    const TARGETS: Statement = statement!("sql/set_targets");
+    const TARGETS: Statement = statement!(running::set_targets);
     tx.send(&TARGETS, &db::params![job, targets])?;
     Ok(())
 }
@@ -367,7 +367,7 @@ fn insert_begun(
     run: &Run,
     row: &WaitingRow<'_>,
 ) -> Result<()> {
-    const INSERT: Statement = statement!("sql/insert_begun");
+    const INSERT: Statement = statement!(running::insert_begun);
     tx.send(
         &INSERT,
         &db::params![
@@ -400,7 +400,7 @@ pub(crate) fn interrupt(
     run: &Run,
     why: &str,
 ) -> Result<Status> {
-    const COUNT: Statement = statement!("sql/count_interruption");
+    const COUNT: Statement = statement!(running::count_interruption);
     breaker::probe_over(tx, work, run, None)?;
     let back = Return { due: work.now, event: "interrupted", why, error: None, blocked_on: None };
     if !run.started {
@@ -436,7 +436,7 @@ pub(crate) fn relock(
     run: &Run,
     lock: &str,
 ) -> Result<Status> {
-    const LOCK: Statement = statement!("sql/set_lock");
+    const LOCK: Statement = statement!(running::set_lock);
     if lock.is_empty() || lock == lease.lock {
         return Err(Error::BadInput(format!("job {} cannot move to the lock `{lock}`", lease.job)));
     }

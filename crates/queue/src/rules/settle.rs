@@ -44,7 +44,7 @@ impl<'c> Work<'c> {
         catalog: &'c Catalog,
         who: &str,
     ) -> Result<Work<'c>> {
-        const CONTEXT: Statement = statement!("sql/settle_context");
+        const CONTEXT: Statement = statement!(settle::settle_context);
         let (targets, failures, reservations, preparing, holds): (bool, bool, bool, bool, bool) =
             tx.one(&CONTEXT, &[])?;
         if reservations {
@@ -108,7 +108,7 @@ impl<'c> Work<'c> {
 
     /// Writes what was gathered. Locks are freed by now; only then is the next in line let through.
     pub fn end(self, tx: &mut Tx<'_>, worker: i64) -> Result<()> {
-        const MINUTES: Statement = statement!("sql/count_minutes", per engine);
+        const MINUTES: Statement = statement!(settle::count_minutes);
         self.journal.write(tx)?;
         self.counts.write(tx, self.now)?;
         let minutes: Vec<[Value<'_>; 3]> = self
@@ -184,7 +184,7 @@ fn settle_plain(
     items: &[Settlement],
     answers: &mut [Option<Settled>],
 ) -> Result<()> {
-    const RELEASE: Statement = statement!("sql/release_finished", per engine);
+    const RELEASE: Statement = statement!(settle::release_finished);
     let mut plain: Vec<(usize, &Settlement)> =
         items.iter().enumerate().filter(|(_, item)| is_plain(work.catalog, item)).collect();
     // PostgreSQL looks tokens up by halving.
@@ -240,7 +240,7 @@ fn is_plain(catalog: &Catalog, item: &Settlement) -> bool {
 
 /// Earlier failures of subjects that now succeeded.
 fn resolve(tx: &mut Tx<'_>, work: &mut Work<'_>, jobs: &[(i64, i64)]) -> Result<()> {
-    const SUBJECT: Statement = statement!("sql/job_subject");
+    const SUBJECT: Statement = statement!(settle::job_subject);
     if !work.failures || jobs.is_empty() {
         return Ok(());
     }
@@ -462,7 +462,7 @@ fn transient(
 
 /// Counts a run that ended in an error (I6); how many since the last requeue.
 fn count_attempt(tx: &mut Tx<'_>, job: i64, stage: &Stage) -> Result<i64> {
-    const COUNT: Statement = statement!("sql/count_attempt");
+    const COUNT: Statement = statement!(settle::count_attempt);
     let (attempts,): (i64,) = tx.one(&COUNT, &db::params![job, stage.id])?;
     Ok(attempts)
 }

@@ -17,14 +17,14 @@ pub(crate) fn keep(
     stage: &Stage,
     state: &JobState,
 ) -> Result<()> {
-    const KEEP: Statement = statement!("sql/keep_state");
+    const KEEP: Statement = statement!(state::keep_state);
     tx.send(&KEEP, &db::params![job, stage.id, &text(state)?, now])?;
     Ok(())
 }
 
 /// What a run of a stage gets; empty if no stage before it left anything.
 pub fn before(tx: &mut Tx<'_>, job: i64, stage: i64) -> Result<JobState> {
-    const BEFORE: Statement = statement!("sql/state_before");
+    const BEFORE: Statement = statement!(state::state_before);
     match tx.first::<(String,)>(&BEFORE, &db::params![job, stage])? {
         Some((text,)) => parse(job, &text),
         None => Ok(JobState::new()),
@@ -33,14 +33,14 @@ pub fn before(tx: &mut Tx<'_>, job: i64, stage: i64) -> Result<JobState> {
 
 /// The states that stages left, with when, in the order of the stages.
 pub fn all(tx: &mut Tx<'_>, job: i64) -> Result<Vec<(i64, Micros, JobState)>> {
-    const ALL: Statement = statement!("sql/job_states");
+    const ALL: Statement = statement!(state::job_states);
     let rows: Vec<(i64, Micros, String)> = tx.query(&ALL, &db::params![job])?;
     rows.into_iter().map(|(stage, at, text)| Ok((stage, at, parse(job, &text)?))).collect()
 }
 
 /// A stage that runs again leaves its state anew.
 pub(crate) fn forget(tx: &mut Tx<'_>, job: i64, stage: &Stage) -> Result<()> {
-    const FORGET: Statement = statement!("sql/forget_state");
+    const FORGET: Statement = statement!(state::forget_state);
     tx.send(&FORGET, &db::params![job, stage.id])?;
     Ok(())
 }

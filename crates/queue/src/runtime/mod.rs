@@ -1,7 +1,6 @@
 //! The worker runtime: claims jobs of its stages, runs them, renews its lease, settles what they
 //! became, and gives everything back when it stops.
 
-mod adder;
 mod context;
 mod housekeeping;
 mod kept;
@@ -12,7 +11,6 @@ mod places;
 mod settler;
 mod stage;
 
-pub use adder::Adder;
 pub use context::{Context, Stop};
 pub use label::Label;
 pub use observer::{Observer, Told};

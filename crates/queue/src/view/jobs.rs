@@ -135,10 +135,10 @@ pub struct ListFilter {
 }
 
 pub fn list(tx: &mut Tx<'_>, catalog: &Catalog, filter: &ListFilter) -> Result<Vec<JobView>> {
-    const WAITING: Statement = statement!("sql/list_waiting");
-    const STARTED: Statement = statement!("sql/list_started");
-    const FAILED: Statement = statement!("sql/list_failed");
-    const JOBS: Statement = statement!("sql/list_jobs");
+    const WAITING: Statement = statement!(jobs::list_waiting);
+    const STARTED: Statement = statement!(jobs::list_started);
+    const FAILED: Statement = statement!(jobs::list_failed);
+    const JOBS: Statement = statement!(jobs::list_jobs);
     // Each kind is read from the table that holds it, which is small where the record is large.
     let statement = match filter.status {
         Some(Status::Queued | Status::Held) => &WAITING,
@@ -194,7 +194,7 @@ pub fn failed(
 }
 
 pub fn show(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<JobView> {
-    const SHOW: Statement = statement!("sql/show_job");
+    const SHOW: Statement = statement!(jobs::show_job);
     let hint = "`accession jobs list` shows the jobs there are";
     let found: Option<JobView> = tx.first(&SHOW, &db::params![job])?;
     found.map(|row| row.named(catalog)).ok_or_else(|| Error::unknown("job", job, hint))
@@ -212,7 +212,7 @@ pub struct TriesView {
 }
 
 pub fn tries(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<Vec<TriesView>> {
-    const TRIES: Statement = statement!("sql/job_tries");
+    const TRIES: Statement = statement!(jobs::job_tries);
     let rows: Vec<(i64, i64, i64, i64, i64, i64)> = tx.query(&TRIES, &db::params![job])?;
     Ok(rows
         .into_iter()

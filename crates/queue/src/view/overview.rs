@@ -160,21 +160,21 @@ pub fn overview(
 }
 
 fn holds(tx: &mut Tx<'_>, limit: i64) -> Result<Few<Hold>> {
-    const ALL: Statement = statement!("sql/all_holds");
-    const COUNT: Statement = statement!("sql/count_holds");
+    const ALL: Statement = statement!(hold::all_holds);
+    const COUNT: Statement = statement!(hold::count_holds);
     let (total,): (i64,) = tx.one(&COUNT, &[])?;
     Ok(Few { shown: tx.query(&ALL, &db::params![limit])?, total })
 }
 
 fn blocked(tx: &mut Tx<'_>) -> Result<Vec<Blocked>> {
-    const BLOCKED: Statement = statement!("sql/count_blocked");
+    const BLOCKED: Statement = statement!(overview::count_blocked);
     let rows: Vec<(String, i64, Micros)> = tx.query(&BLOCKED, &[])?;
     Ok(rows.into_iter().map(|(on, jobs, since)| Blocked { on, jobs, since }).collect())
 }
 
 fn failures(tx: &mut Tx<'_>, catalog: &Catalog, limit: i64) -> Result<(Few<FailureGroup>, i64)> {
-    const GROUPS: Statement = statement!("sql/failure_groups");
-    const COUNT: Statement = statement!("sql/count_failure_groups");
+    const GROUPS: Statement = statement!(overview::failure_groups);
+    const COUNT: Statement = statement!(overview::count_failure_groups);
     type Group = (i64, String, i64, i64, Micros, Micros, i64);
     let (total, jobs): (i64, i64) = tx.one(&COUNT, &[])?;
     let rows: Vec<Group> = tx.query(&GROUPS, &db::params![limit])?;
@@ -191,8 +191,8 @@ fn long_runs(
     before: Micros,
     limit: i64,
 ) -> Result<Few<LongRun>> {
-    const RUNS: Statement = statement!("sql/long_runs");
-    const COUNT: Statement = statement!("sql/count_long_runs");
+    const RUNS: Statement = statement!(overview::long_runs);
+    const COUNT: Statement = statement!(overview::count_long_runs);
     type Run = (i64, String, i64, Micros, Option<String>, Option<String>);
     let (total,): (i64,) = tx.one(&COUNT, &db::params![before])?;
     let rows: Vec<Run> = tx.query(&RUNS, &db::params![before, limit])?;
@@ -208,16 +208,16 @@ fn long_runs(
 }
 
 fn batch_counts(tx: &mut Tx<'_>) -> Result<Vec<BatchCount>> {
-    const COUNT: Statement = statement!("sql/count_batches");
+    const COUNT: Statement = statement!(overview::count_batches);
     Ok(tx.query(&COUNT, &[])?)
 }
 
 fn open_batches(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Batch>> {
-    const OPEN: Statement = statement!("sql/open_batches");
+    const OPEN: Statement = statement!(overview::open_batches);
     Ok(tx.query(&OPEN, &db::params![limit])?)
 }
 
 fn failed_batches(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Batch>> {
-    const FAILED: Statement = statement!("sql/failed_batches");
+    const FAILED: Statement = statement!(overview::failed_batches);
     Ok(tx.query(&FAILED, &db::params![limit])?)
 }

@@ -68,7 +68,7 @@ pub(crate) struct IdleHead {
 /// The first ready job of each stage that is not paused and where nothing runs. A look at the head
 /// of each line, however long it is.
 pub(crate) fn idle_heads(tx: &mut Tx<'_>, catalog: &Catalog) -> Result<Vec<IdleHead>> {
-    const HEAD: Statement = statement!("sql/head_of_line");
+    const HEAD: Statement = statement!(stats::head_of_line);
     let pauses = pause::all(tx)?;
     let mut heads = Vec::new();
     for pipeline in catalog.pipelines() {
@@ -91,11 +91,11 @@ pub fn stats(
     catalog: &Catalog,
     pipeline: Option<i64>,
 ) -> Result<Stats> {
-    const WAITING: Statement = statement!("sql/count_waiting", per engine);
-    const RUNNING: Statement = statement!("sql/count_running");
-    const FAILED: Statement = statement!("sql/count_failed");
-    const RATES: Statement = statement!("sql/stage_rates");
-    const CODES: Statement = statement!("sql/count_failures");
+    const WAITING: Statement = statement!(stats::count_waiting);
+    const RUNNING: Statement = statement!(stats::count_running);
+    const FAILED: Statement = statement!(stats::count_failed);
+    const RATES: Statement = statement!(stats::stage_rates);
+    const CODES: Statement = statement!(stats::count_failures);
     let mut stages: BTreeMap<i64, StageStats> = BTreeMap::new();
     let pauses = pause::all(tx)?;
     for p in catalog.pipelines().filter(|p| pipeline.is_none_or(|id| id == p.id)) {
@@ -180,7 +180,7 @@ pub fn stuck(
     before: Micros,
     limit: i64,
 ) -> Result<Vec<Stuck>> {
-    const STUCK: Statement = statement!("sql/stuck_jobs");
+    const STUCK: Statement = statement!(stats::stuck_jobs);
     let rows: Vec<(i64, String, i64, Micros)> =
         tx.query(&STUCK, &db::params![pipeline, before, limit])?;
     rows.into_iter()

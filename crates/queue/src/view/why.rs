@@ -47,7 +47,7 @@ fn running(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, found: &Whole) -> Re
 
 /// Whether a running job is held when its run of the stage ends.
 fn held_after(tx: &mut Tx<'_>, catalog: &Catalog, found: &Whole) -> Result<Option<String>> {
-    const HOLD: Statement = statement!("sql/find_hold");
+    const HOLD: Statement = statement!(hold::find_hold);
     let (pipeline, stage) = found.place(catalog)?;
     if !hold::may_be_held(pipeline, stage, true) {
         return Ok(None);
@@ -104,8 +104,8 @@ fn waiting(
 }
 
 fn held(tx: &mut Tx<'_>, found: &Whole, by: &str) -> Result<String> {
-    const HOLD: Statement = statement!("sql/find_hold");
-    const EVENT: Statement = statement!("sql/last_held_event");
+    const HOLD: Statement = statement!(hold::find_hold);
+    const EVENT: Statement = statement!(hold::last_held_event);
     let name = match by {
         "batch" => found.batch.map(|b| b.to_string()),
         "collection" => found.collection.clone(),
@@ -135,8 +135,8 @@ fn delayed(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, found: &Whole) -> Re
 }
 
 fn parked(tx: &mut Tx<'_>, catalog: &Catalog, found: &Whole) -> Result<String> {
-    const OWNER: Statement = statement!("sql/lock_owner");
-    const AHEAD: Statement = statement!("sql/first_of_lock");
+    const OWNER: Statement = statement!(line::lock_owner);
+    const AHEAD: Statement = statement!(line::first_of_lock);
     let owner: Option<(i64, i64, Micros, Option<String>)> =
         tx.first(&OWNER, &db::params![&found.lock])?;
     if let Some((job, stage, since, worker)) = owner {
@@ -175,8 +175,8 @@ fn blocked(tx: &mut Tx<'_>, now: Micros, found: &Whole) -> Result<String> {
 }
 
 fn starved(tx: &mut Tx<'_>, stage: &Stage, found: &Whole) -> Result<String> {
-    const BUDGET: Statement = statement!("sql/find_budget");
-    const NEEDS: Statement = statement!("sql/waiting_needs");
+    const BUDGET: Statement = statement!(why::find_budget);
+    const NEEDS: Statement = statement!(why::waiting_needs);
     let name = found.blocked_on.clone().unwrap_or_default();
     let (total, used): (Option<i64>, i64) = tx.one(&BUDGET, &db::params![&name])?;
     let own: Option<(Option<String>,)> = tx.first(&NEEDS, &db::params![found.id])?;
@@ -199,8 +199,8 @@ fn ready(
     stage: &Stage,
     found: &Whole,
 ) -> Result<String> {
-    const LINE: Statement = statement!("sql/place_in_line");
-    const LIVE: Statement = statement!("sql/live_worker_stages");
+    const LINE: Statement = statement!(line::place_in_line);
+    const LIVE: Statement = statement!(workers::live_worker_stages);
     for p in pause::all(tx)? {
         let what = match p.kind.as_str() {
             "all" => "everything".to_string(),

@@ -58,7 +58,7 @@ impl FromRow for WorkerRow {
 
 /// What live workers work on, as `queue/stage`.
 pub fn served(tx: &mut Tx<'_>, now: Micros) -> Result<BTreeSet<String>> {
-    const LIVE: Statement = statement!("sql/live_worker_stages");
+    const LIVE: Statement = statement!(workers::live_worker_stages);
     let live: Vec<(String, String)> = tx.query(&LIVE, &db::params![now])?;
     let stages = live.iter().map(|(stages, _)| serde_json::from_str(stages).unwrap_or_default());
     Ok(stages.flat_map(|stages: Vec<String>| stages).collect())
@@ -66,8 +66,8 @@ pub fn served(tx: &mut Tx<'_>, now: Micros) -> Result<BTreeSet<String>> {
 
 /// Live workers, and those that ended since `since`; newest first.
 pub fn workers(tx: &mut Tx<'_>, now: Micros, since: Micros) -> Result<Vec<WorkerView>> {
-    const WORKERS: Statement = statement!("sql/list_workers");
-    const JOBS: Statement = statement!("sql/worker_jobs");
+    const WORKERS: Statement = statement!(workers::list_workers);
+    const JOBS: Statement = statement!(workers::worker_jobs);
     let rows: Vec<WorkerRow> = tx.query(&WORKERS, &db::params![since])?;
     let mut views = Vec::with_capacity(rows.len());
     for WorkerRow(mut view) in rows {

@@ -17,6 +17,7 @@ mod holding;
 mod leases;
 mod people;
 mod preparing;
+mod seam;
 mod seed_000;
 mod seed_002_003;
 mod skipping;

@@ -173,7 +173,7 @@ fn empty(tx: &mut Tx<'_>) -> Result<()> {
         "delete from job_records",
         "delete from endings",
         "delete from waiting",
-        "delete from started",
+        "delete from leases",
         "delete from failures",
         "delete from tries",
         "delete from history",

@@ -231,7 +231,7 @@ pub fn worker_name(worker: i64) -> String {
 pub fn perform(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call) -> Result<Answer> {
     const PROBES: Statement = Statement {
         name: "simulation/probes",
-        sqlite: "select id, probe from started where probe is not null",
+        sqlite: "select id, probe from leases where probe is not null",
         postgres: "",
     };
     let who = worker_name;

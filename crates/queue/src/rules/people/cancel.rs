@@ -63,7 +63,7 @@ fn request(
     actor: Actor<'_>,
     found: &Whole,
 ) -> Result<Cancelled> {
-    const REQUEST: Statement = statement!("sql/request_cancel");
+    const REQUEST: Statement = statement!(operator::request_cancel);
     if found.cancel_requested {
         return Err(Error::Refused(format!("job {} has been asked to stop already", found.id)));
     }
@@ -94,9 +94,9 @@ pub(crate) fn cancel_found(
     actor: Actor<'_>,
     found: &Whole,
 ) -> Result<()> {
-    const LEAVE: Statement = statement!("sql/cancel_waiting");
-    const RELEASE: Statement = statement!("sql/release_lock");
-    const UNFAIL: Statement = statement!("sql/delete_failure");
+    const LEAVE: Statement = statement!(operator::cancel_waiting);
+    const RELEASE: Statement = statement!(running::release_lock);
+    const UNFAIL: Statement = statement!(operator::delete_failure);
     let (pipeline, stage) = found.place(catalog)?;
     tx.send(&LEAVE, &db::params![found.id])?;
     tx.send(&RELEASE, &db::params![&found.lock, found.id])?;
@@ -125,7 +125,7 @@ pub fn empty(
     stage: i64,
     limit: i64,
 ) -> Result<i64> {
-    const IDS: Statement = statement!("sql/waiting_ids");
+    const IDS: Statement = statement!(operator::waiting_ids);
     let ids: Vec<(i64,)> = tx.query(&IDS, &db::params![stage, limit])?;
     let mut done = 0;
     for (id,) in ids {

@@ -19,8 +19,8 @@ pub fn discard(
     actor: Actor<'_>,
     job: i64,
 ) -> Result<bool> {
-    const DISCARD: Statement = statement!("sql/set_discarded");
-    const FORGET: Statement = statement!("sql/forget_all_checkpoints");
+    const DISCARD: Statement = statement!(operator::set_discarded);
+    const FORGET: Statement = statement!(operator::forget_all_checkpoints);
     let found = find(tx, job)?;
     if found.status() != Status::Failed {
         return Err(Error::Refused(format!(

@@ -59,14 +59,14 @@ impl Held {
 }
 
 pub fn held_names(tx: &mut Tx<'_>) -> Result<Held> {
-    const NAMES: Statement = statement!("sql/held_names");
+    const NAMES: Statement = statement!(hold::held_names);
     read_names(tx, &NAMES)
 }
 
 /// As [`held_names`], and none of them is released before the transaction ends: a job held by one
 /// would be forgotten by its release.
 pub(crate) fn held_names_locked(tx: &mut Tx<'_>) -> Result<Held> {
-    const NAMES: Statement = statement!("sql/held_names_locked", per engine);
+    const NAMES: Statement = statement!(hold::held_names_locked);
     read_names(tx, &NAMES)
 }
 
@@ -108,7 +108,7 @@ impl<'a> Group<'a> {
 
 /// Who holds it, since when and why; `None` if nobody does.
 pub fn find_group(tx: &mut Tx<'_>, group: Group<'_>) -> Result<Option<(String, Micros, String)>> {
-    const HOLD: Statement = statement!("sql/find_hold");
+    const HOLD: Statement = statement!(hold::find_hold);
     let (kind, name) = group.parts();
     Ok(tx.first(&HOLD, &db::params![kind, &name])?)
 }
@@ -121,7 +121,7 @@ pub(crate) fn may_be_held(pipeline: &Pipeline, stage: &Stage, begun: bool) -> bo
 
 /// Takes away the hold of a running job: who held it and why, if it is still held.
 pub(crate) fn take_job_hold(tx: &mut Tx<'_>, job: i64) -> Result<Option<(String, String)>> {
-    const TAKE: Statement = statement!("sql/take_job_hold");
+    const TAKE: Statement = statement!(hold::take_job_hold);
     Ok(tx.first(&TAKE, &db::params![&job.to_string()])?)
 }
 
@@ -141,7 +141,7 @@ pub fn hold_job(
     actor: Actor<'_>,
     job: i64,
 ) -> Result<JobHold> {
-    const ASIDE: Statement = statement!("sql/put_aside");
+    const ASIDE: Statement = statement!(line::put_aside);
     if super::look(tx, job)?.status() == Status::Running {
         // Before any row is locked, as a claim does it.
         stop_claims(tx)?;
@@ -185,7 +185,7 @@ fn hold_running(
     actor: Actor<'_>,
     found: &Whole,
 ) -> Result<JobHold> {
-    const INSERT: Statement = statement!("sql/insert_hold");
+    const INSERT: Statement = statement!(hold::insert_hold);
     let job = found.id;
     if found.cancel_requested {
         return Err(Error::Refused(format!("job {job} has been asked to stop")));
@@ -212,7 +212,7 @@ fn take_back(
     group: Option<Group<'_>>,
     job: Option<i64>,
 ) -> Result<usize> {
-    const BUFFERED: Statement = statement!("sql/buffered_runs");
+    const BUFFERED: Statement = statement!(hold::buffered_runs);
     let (batch, collection) = group.map_or((None, None), Group::columns);
     let mut by_worker: BTreeMap<i64, Vec<Settlement>> = BTreeMap::new();
     for (lock, id, token, worker, stage, of) in tx
@@ -292,7 +292,7 @@ pub fn release_job(
 /// Holds a batch or a collection. Waiting jobs are flipped by [`flip_held`]; claims refuse them from
 /// now on all the same.
 pub fn hold_group(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, group: Group<'_>) -> Result<()> {
-    const INSERT: Statement = statement!("sql/insert_hold");
+    const INSERT: Statement = statement!(hold::insert_hold);
     stop_claims(tx)?;
     let (kind, name) = group.parts();
     match tx.execute(&INSERT, &db::params![kind, &name, actor.who, now, actor.reason])? {
@@ -304,7 +304,7 @@ pub fn hold_group(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, group: Group<'
 /// Lifts the hold of a batch or collection. Its jobs are released by [`flip_released`], or stay
 /// held for release one by one by [`keep_held`].
 pub fn release_group(tx: &mut Tx<'_>, group: Group<'_>) -> Result<()> {
-    const DELETE: Statement = statement!("sql/delete_hold");
+    const DELETE: Statement = statement!(hold::delete_hold);
     let (kind, name) = group.parts();
     match tx.execute(&DELETE, &db::params![kind, &name])? {
         0 => Err(Error::Refused(format!("{kind} {name} is not held"))),
@@ -327,7 +327,7 @@ pub fn flip_held(
     after: i64,
     limit: i64,
 ) -> Result<Option<i64>> {
-    const ASIDE: Statement = statement!("sql/put_aside");
+    const ASIDE: Statement = statement!(line::put_aside);
     if !held_names(tx)?.has(group) {
         return Ok(None);
     }
@@ -371,7 +371,7 @@ pub fn flip_released(
     after: i64,
     limit: i64,
 ) -> Result<Option<i64>> {
-    const ASIDE: Statement = statement!("sql/put_aside");
+    const ASIDE: Statement = statement!(line::put_aside);
     let rows = members(tx, group, after, limit, true)?;
     let held = held_names(tx)?;
     for row in &rows {
@@ -405,7 +405,7 @@ pub fn keep_held(
     after: i64,
     limit: i64,
 ) -> Result<Option<i64>> {
-    const ASIDE: Statement = statement!("sql/put_aside");
+    const ASIDE: Statement = statement!(line::put_aside);
     if held_names(tx)?.has(group) {
         return Ok(None);
     }
@@ -423,14 +423,14 @@ fn members(
     limit: i64,
     held: bool,
 ) -> Result<Vec<Row>> {
-    const MEMBERS: Statement = statement!("sql/group_members", per engine);
+    const MEMBERS: Statement = statement!(hold::group_members);
     let (batch, collection) = group.columns();
     Ok(tx.query(&MEMBERS, &db::params![batch, collection, after, limit, held, group.parts().0])?)
 }
 
 /// Back into the line: ready, parked, or waiting for its time.
 fn let_go(tx: &mut Tx<'_>, now: Micros, rows: &[Row]) -> Result<()> {
-    const DELAY: Statement = statement!("sql/put_aside");
+    const DELAY: Statement = statement!(line::put_aside);
     let mut hopefuls = Vec::new();
     for (id, stage, lock, due, _) in rows {
         if *due > now {

@@ -11,8 +11,9 @@ pub mod review;
 
 use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::codes::{State, Status};
+use crate::engine;
 use crate::error::{Error, Result};
-use db::{Engine, FromRow, Micros, Row, Statement, Tx, statement};
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
 
 /// Someone who acts, and why.
 #[derive(Debug, Clone, Copy)]
@@ -91,38 +92,17 @@ impl Whole {
 
 /// Finds a job and locks where it is, so that what is decided about it stays true.
 pub fn find(tx: &mut Tx<'_>, job: i64) -> Result<Whole> {
-    const LOCK: Statement = statement!("sql/lock_job", per engine);
-    if tx.engine() == Engine::Sqlite {
-        return look(tx, job);
-    }
-    // A job that moved between the two statements is looked for again.
-    for _ in 0..8 {
-        let locked: Vec<String> =
-            tx.query::<(String,)>(&LOCK, &db::params![job])?.into_iter().map(|r| r.0).collect();
-        let found = look(tx, job)?;
-        let has = |what: &str| locked.iter().any(|l| l == what);
-        if found.waiting.is_some() == has("waiting")
-            && found.owns == has("started")
-            && (found.status() == Status::Failed) == has("failed")
-        {
-            return Ok(found);
-        }
-    }
-    Err(Error::Db(db::Error::Collision(format!("job {job} keeps moving"))))
+    engine::of(tx).find_job(tx, job)
 }
 
 /// Looks a job up without locking anything.
 pub fn look(tx: &mut Tx<'_>, job: i64) -> Result<Whole> {
-    const FIND: Statement = statement!("sql/find_job");
+    const FIND: Statement = statement!(operator::find_job);
     let hint = "`accession jobs list` shows the jobs there are";
     tx.first(&FIND, &db::params![job])?.ok_or_else(|| Error::unknown("job", job, hint))
 }
 
 /// Waits for claims under way, and keeps others out until the transaction ends (I9).
 fn stop_claims(tx: &mut Tx<'_>) -> Result<()> {
-    const STOP: Statement = statement!("sql/stop_claims", per engine);
-    if tx.engine() == Engine::Postgres {
-        tx.send(&STOP, &[])?;
-    }
-    Ok(())
+    engine::of(tx).stop_claims(tx)
 }

@@ -62,7 +62,7 @@ pub fn pause(
     actor: Actor<'_>,
     scope: Scope,
 ) -> Result<()> {
-    const INSERT: Statement = statement!("sql/insert_pause");
+    const INSERT: Statement = statement!(pause::insert_pause);
     stop_claims(tx)?;
     let (kind, id) = scope.parts();
     match tx.execute(&INSERT, &db::params![kind, id, actor.who, now, actor.reason])? {
@@ -72,7 +72,7 @@ pub fn pause(
 }
 
 pub fn unpause(tx: &mut Tx<'_>, catalog: &Catalog, scope: Scope) -> Result<()> {
-    const DELETE: Statement = statement!("sql/delete_pause");
+    const DELETE: Statement = statement!(pause::delete_pause);
     let (kind, id) = scope.parts();
     if tx.execute(&DELETE, &db::params![kind, id])? == 0 {
         return Err(Error::Refused(format!("{} is not paused", scope.shown(catalog))));
@@ -84,6 +84,6 @@ pub fn unpause(tx: &mut Tx<'_>, catalog: &Catalog, scope: Scope) -> Result<()> {
 }
 
 pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Pause>> {
-    const ALL: Statement = statement!("sql/all_pauses");
+    const ALL: Statement = statement!(pause::all_pauses);
     Ok(tx.query(&ALL, &[])?)
 }

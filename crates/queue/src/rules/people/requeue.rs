@@ -4,8 +4,8 @@ use super::{Actor, Whole, find};
 use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::error::{Error, Result};
-use crate::rules::add;
 use crate::rules::counts::Counts;
+use crate::rules::draft;
 use crate::rules::ending;
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::{self, Hopeful};
@@ -68,7 +68,7 @@ fn requeue_failed(
     found: &Whole,
     to: Option<&str>,
 ) -> Result<Requeued> {
-    const FAILURE: Statement = statement!("sql/take_failure");
+    const FAILURE: Statement = statement!(operator::take_failure);
     let refused =
         |why: String| Err(Error::Refused(format!("job {} cannot be requeued: {why}", found.id)));
     let (stage, recoverable, overtaken, discarded): (i64, bool, bool, bool) =
@@ -82,10 +82,10 @@ fn requeue_failed(
     }
     let (pipeline, failed_in) = catalog.stage(failure.stage)?;
     let stage = target(pipeline, failed_in, to, &failure)?;
-    let key = add::coalesce_key(pipeline, &found.subject, &found.lock, found.batch)
+    let key = draft::coalesce_key(pipeline, &found.subject, &found.lock, found.batch)
         .filter(|_| stage.position == 0);
     if pipeline.coalesces {
-        let waiting_key = add::coalesce_key(pipeline, &found.subject, &found.lock, found.batch);
+        let waiting_key = draft::coalesce_key(pipeline, &found.subject, &found.lock, found.batch);
         if let Some(newer) = newer_waiting(tx, &found.lock, waiting_key.as_deref())? {
             return refused(format!(
                 "job {newer} waits for the same subject already; requeue this one when it has ended"
@@ -143,7 +143,7 @@ fn target<'p>(
 }
 
 fn newer_waiting(tx: &mut Tx<'_>, lock: &str, key: Option<&str>) -> Result<Option<i64>> {
-    const NEWER: Statement = statement!("sql/waiting_of_key");
+    const NEWER: Statement = statement!(line::waiting_of_key);
     Ok(tx.first::<(i64,)>(&NEWER, &db::params![lock, key])?.map(|r| r.0))
 }
 
@@ -156,8 +156,8 @@ fn forget_from(
     was_in: &Stage,
     job: i64,
 ) -> Result<()> {
-    const FORGET: Statement = statement!("sql/forget_checkpoints");
-    const RESET: Statement = statement!("sql/reset_tries");
+    const FORGET: Statement = statement!(operator::forget_checkpoints);
+    const RESET: Statement = statement!(operator::reset_tries);
     for again in pipeline.stages.iter().filter(|s| s.position >= stage.position) {
         tx.send(&RESET, &db::params![job, again.id])?;
         state::forget(tx, job, again)?;
@@ -169,7 +169,7 @@ fn forget_from(
 }
 
 fn count(tx: &mut Tx<'_>, job: i64, stage: &Stage) -> Result<()> {
-    const COUNT: Statement = statement!("sql/count_requeue");
+    const COUNT: Statement = statement!(operator::count_requeue);
     tx.send(&COUNT, &db::params![job, stage.id])?;
     Ok(())
 }
@@ -182,7 +182,7 @@ fn insert(
     key: Option<&str>,
     held: Option<&str>,
 ) -> Result<Status> {
-    const INSERT: Statement = statement!("sql/insert_requeued");
+    const INSERT: Statement = statement!(operator::insert_requeued);
     let state = if held.is_some() { State::Held } else { State::Parked };
     tx.send(&INSERT, &db::params![found.id, stage.id, state, now, key, held])?;
     if held.is_some() {
@@ -205,8 +205,8 @@ fn send_back(
     found: &Whole,
     to: Option<&str>,
 ) -> Result<Requeued> {
-    const BACK: Statement = statement!("sql/send_back");
-    const BACK_LOCK: Statement = statement!("sql/send_back_lock");
+    const BACK: Statement = statement!(operator::send_back);
+    const BACK_LOCK: Statement = statement!(operator::send_back_lock);
     let (pipeline, current) = found.place(catalog)?;
     let stage = match to {
         Some(name) => pipeline.stage_named(name)?,

@@ -65,7 +65,7 @@ fn retry_chunk(
     after: i64,
     limit: i64,
 ) -> Result<Retried> {
-    const FAILED: Statement = statement!("sql/failed_jobs");
+    const FAILED: Statement = statement!(operator::failed_jobs);
     let rows: Vec<(i64, i64, bool)> = tx.query(
         &FAILED,
         &db::params![

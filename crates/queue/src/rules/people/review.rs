@@ -15,7 +15,7 @@ pub fn seen(
     actor: Actor<'_>,
     job: i64,
 ) -> Result<()> {
-    const SEEN: Statement = statement!("sql/set_seen");
+    const SEEN: Statement = statement!(operator::set_seen);
     let found = find(tx, job)?;
     if tx.execute(&SEEN, &db::params![job])? == 0 {
         return Err(Error::Refused(format!("job {job} is {} and needs no review", found.status())));

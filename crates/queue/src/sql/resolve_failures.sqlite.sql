@@ -1,7 +1,0 @@
--- Earlier failed jobs of the subject; rows of one batch never supersede one another.
-delete from failures
-where pipeline = $2 and subject = $3 and job < $1
-  and not exists (
-    select 1 from job_records mine join job_records other on other.batch = mine.batch
-    where mine.id = $1 and other.id = failures.job)
-returning job, pipeline, stage, (select batch from job_records where job_records.id = failures.job), $1
