@@ -75,7 +75,7 @@ impl Event {
 
 /// Keeps events of a job that is on its way; what is kept already stays as it was.
 pub fn keep(tx: &mut Tx<'_>, job: i64, events: &[Event]) -> queue::Result<()> {
-    const KEEP: Statement = statement!("sql/keep_events", per engine);
+    const KEEP: Statement = statement!(events::keep_events);
     let texts: Vec<String> = events.iter().map(|e| serde_json::json!(e).to_string()).collect();
     let rows: Vec<[Value<'_>; 2]> =
         events.iter().zip(&texts).map(|(e, text)| db::params![&e.id, text]).collect();
@@ -96,7 +96,7 @@ impl FromRow for Kept {
 
 /// The events of a job on its way, in the order of their time.
 pub fn kept(tx: &mut Tx<'_>, job: i64) -> queue::Result<Vec<Event>> {
-    const KEPT: Statement = statement!("sql/kept_events");
+    const KEPT: Statement = statement!(events::kept_events);
     let rows: Vec<Kept> = tx.query(&KEPT, &db::params![job])?;
     let mut events: Vec<Event> = rows.into_iter().map(|k| k.0).collect();
     events.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));

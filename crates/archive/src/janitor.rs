@@ -10,8 +10,8 @@ use crate::stage::validating::blocking;
 use crate::stores::store_error;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::add;
-use queue::rules::people::{Actor, discard, find};
-use queue::runtime::{Context, Work};
+use queue::rules::operator::{Actor, discard, find};
+use queue::runtime::{Context, Handler};
 use queue::{Catalog, Claimed, NewJob, Outcome, Status};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub async fn once(site: &Arc<Site>) -> Result<u64> {
 }
 
 fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
-    const UNCLEANED: Statement = statement!("sql/uncleaned_ingests");
+    const UNCLEANED: Statement = statement!(janitor::uncleaned_ingests);
     let rows: Vec<(i64, String, Option<Micros>, i64, String)> =
         tx.query(&UNCLEANED, &db::params![after, 100])?;
     let mut retentions: BTreeMap<String, Option<u32>> = BTreeMap::new();
@@ -136,8 +136,8 @@ pub fn release(
     actor: Actor<'_>,
     job: i64,
 ) -> queue::Result<()> {
-    const FIND: Statement = statement!("sql/ingest_to_discard");
-    const DISCARD: Statement = statement!("sql/discard_ingest");
+    const FIND: Statement = statement!(janitor::ingest_to_discard);
+    const DISCARD: Statement = statement!(janitor::discard_ingest);
     let now = tx.now();
     type Found = (Option<String>, Option<String>, Option<Micros>);
     let (identifier, lock, recorded) =
@@ -204,7 +204,7 @@ async fn remove_directories(site: &Arc<Site>) -> Result<()> {
 /// Whether nothing can need a directory any more. One of a job that this database does not know
 /// may belong to another one, and stays.
 fn is_left_over(tx: &mut Tx<'_>, job: i64, discards: i64) -> Result<bool> {
-    const LEFT_OVER: Statement = statement!("sql/is_left_over");
+    const LEFT_OVER: Statement = statement!(janitor::is_left_over);
     Ok(tx.first::<(i64,)>(&LEFT_OVER, &db::params![job, discards])?.is_some())
 }
 
@@ -212,7 +212,7 @@ fn is_left_over(tx: &mut Tx<'_>, job: i64, discards: i64) -> Result<bool> {
 /// so that it never meets one that is writing.
 pub struct Sweeping(pub Arc<Site>);
 
-impl Work for Sweeping {
+impl Handler for Sweeping {
     async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
         let identifier = String::from_utf8_lossy(job.payload.as_deref().unwrap_or_default());
         match sweep(&self.0, &identifier).await {

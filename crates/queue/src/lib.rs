@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
 
 mod catalog;
 mod codes;
 mod engine;
 mod error;
+mod error_code;
 mod job;
 mod progress;
 pub mod rules;
@@ -13,7 +15,8 @@ pub mod view;
 
 pub use catalog::{Catalog, Pipeline, PipelineSettings, Stage, StageSettings};
 pub use codes::{BatchState, Content, State, Status};
-pub use error::{Error, Result};
+pub use error::{Entity, Error, Result};
+pub use error_code::ErrorCode;
 pub use job::*;
 pub use progress::Progress;
 

@@ -5,7 +5,7 @@
 mod support;
 
 use queue::rules::add::add;
-use queue::{Added, Error, NewJob, Pipeline, Result};
+use queue::{Added, Entity, Error, NewJob, Pipeline, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use support::World;
@@ -55,7 +55,7 @@ fn each_has_its_own_answer(world: &World, answers: Answers) {
     for (n, answer) in answers {
         let who = if n % 3 == 0 { "bob" } else { "ann" };
         match (n % 10, answer) {
-            (7, Err(Error::Unknown { what: "batch", .. })) => {}
+            (7, Err(Error::Unknown { what: Entity::Batch, .. })) => {}
             (8, Err(Error::BadInput(why))) => assert!(why.contains("priority"), "{why}"),
             (9, Ok(added)) => same.entry(who).or_default().push(added),
             (0..=6, Ok(Added { job, coalesced: false })) => {
@@ -93,7 +93,7 @@ async fn a_queue_that_is_gone_takes_none(world: &World, letters: Arc<Pipeline>) 
     });
     let calls: tokio::task::JoinSet<Result<Added>> = calls.collect();
     for refused in calls.join_all().await {
-        assert!(matches!(refused, Err(Error::Unknown { what: "queue", .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::Unknown { what: Entity::Queue, .. })), "{refused:?}");
     }
 }
 

@@ -7,7 +7,7 @@ mod support;
 use db::{Address, Db, Options, Statement, Tx};
 use queue::rules::claim::{Request, claim};
 use queue::rules::lease::{NewWorker, register};
-use queue::rules::people::{Actor, requeue};
+use queue::rules::operator::{Actor, requeue};
 use queue::rules::{batch, history, report};
 use queue::{BatchState, Catalog, Result, Status, view};
 
@@ -91,7 +91,8 @@ fn from_the_first(address: &Address) {
         let rows = statement(
             "select j.subject, j.status, l.worker from queue_leases l join queue_jobs j on j.id = l.job",
         );
-        assert_eq!(view::show(tx, &Catalog::load(tx)?, 7)?.status, Status::Running);
+        let catalog = Catalog::load(tx)?;
+        assert_eq!(view::show(tx, &catalog, 7)?.status, Status::Running);
         Ok(tx.query(&rows, &[])?)
     });
     assert_eq!(views.unwrap(), [("g".to_string(), "open".to_string(), 9)], "its lease was kept");

@@ -11,7 +11,7 @@ use crate::problem::{Problems, plural};
 use crate::site::Site;
 use db::Db;
 use queue::rules::batch::{self, Entry};
-use queue::runtime::{Context, Work};
+use queue::runtime::{Context, Handler};
 use queue::{Catalog, Claimed, Outcome};
 use std::io::BufReader;
 use std::path::Path;
@@ -22,7 +22,7 @@ const PORTION: usize = 2_000;
 
 pub struct Expanding(pub Arc<Site>);
 
-impl Work for Expanding {
+impl Handler for Expanding {
     async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
         match expand(&self.0, job, context).await {
             Ok(outcome) => outcome,

@@ -92,7 +92,7 @@ impl FromRow for Deposit {
 
 /// Accepts a deposit: from here nothing of it is lost.
 pub fn accept(tx: &mut Tx<'_>, catalog: &Catalog, new: &NewDeposit) -> Result<Receipt> {
-    const INSERT: Statement = statement!("sql/insert_deposit");
+    const INSERT: Statement = statement!(deposit::insert_deposit);
     if let Source::Url(url) = &new.source {
         crate::fetch::check_credentials(url)?;
     }
@@ -140,7 +140,7 @@ fn shortened(name: &str) -> String {
 }
 
 pub fn find(tx: &mut Tx<'_>, batch: i64) -> Result<Deposit> {
-    const FIND: Statement = statement!("sql/find_deposit");
+    const FIND: Statement = statement!(deposit::find_deposit);
     tx.first(&FIND, &db::params![batch])?.ok_or_else(|| {
         Error::permanent(
             "unknown_deposit",

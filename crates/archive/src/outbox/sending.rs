@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::registry::reports;
 use crate::report;
 use crate::site::Site;
-use queue::runtime::{Context, Work};
+use queue::runtime::{Context, Handler};
 use queue::{Catalog, Claimed, Outcome};
 use std::sync::Arc;
 
 pub struct Sending(pub Arc<Site>);
 
-impl Work for Sending {
+impl Handler for Sending {
     async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
         match send(&self.0, job, context).await {
             Ok(outcome) => outcome,

@@ -4,7 +4,7 @@ use super::{CALLBACK, REPORT, reporting};
 use crate::error::Result;
 use crate::site::Site;
 use db::{Micros, Statement, Tx, statement};
-use queue::rules::people::pause;
+use queue::rules::operator::pause;
 use queue::{Catalog, State, view};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ fn look(tx: &mut Tx<'_>, batches: &[i64], since: Micros, until: Micros) -> Resul
 }
 
 fn of_batch(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, since: Micros) -> Result<Vec<Unsent>> {
-    const UNSENT: Statement = statement!("sql/unsent_messages");
+    const UNSENT: Statement = statement!(outbox::unsent_messages);
     type Row =
         (i64, String, Option<String>, Option<Micros>, Option<i64>, Option<String>, Option<String>);
     let rows: Vec<Row> = tx.query(&UNSENT, &db::params![batch, since, LOOKED_AT])?;
@@ -171,7 +171,7 @@ where
 
 /// How many messages wait or are being sent.
 fn count(tx: &mut Tx<'_>) -> Result<i64> {
-    const COUNT: Statement = statement!("sql/count_unsent");
+    const COUNT: Statement = statement!(outbox::count_unsent);
     let catalog = Catalog::load(tx)?;
     let mut unsent = 0;
     for pipeline in [REPORT, CALLBACK] {

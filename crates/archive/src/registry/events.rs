@@ -12,7 +12,7 @@ pub fn insert(
     job: Option<i64>,
     events: &[Event],
 ) -> Result<()> {
-    const INSERT: Statement = statement!("sql/insert_events", per engine);
+    const INSERT: Statement = statement!(events::insert_events);
     let people: Vec<Option<String>> = events.iter().map(|e| people(&e.people)).collect();
     let rows: Vec<[Value<'_>; 9]> = events
         .iter()
@@ -33,7 +33,7 @@ fn people(people: &[Person]) -> Option<String> {
 
 /// An event that was recorded for an object whose number is another one now.
 pub fn adopt(tx: &mut Tx<'_>, object: i64, event: &Event) -> Result<()> {
-    const ADOPT: Statement = statement!("sql/adopt_event");
+    const ADOPT: Statement = statement!(events::adopt_event);
     tx.send(&ADOPT, &db::params![&event.id, object])?;
     Ok(())
 }

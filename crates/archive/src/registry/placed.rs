@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The stores that have a copy of anything.
 pub fn stores_with_copies(tx: &mut Tx<'_>) -> Result<Vec<String>> {
-    const STORES: Statement = statement!("sql/stores_with_copies");
+    const STORES: Statement = statement!(copies::stores_with_copies);
     Ok(tx.query::<(String,)>(&STORES, &[])?.into_iter().map(|row| row.0).collect())
 }
 
@@ -21,7 +21,7 @@ pub fn stores_not_configured(tx: &mut Tx<'_>, config: &Config) -> Result<Vec<Str
 /// Refuses a configuration by which objects could not be read: those that have copies only in stores
 /// that it does not name.
 pub fn check_configured(tx: &mut Tx<'_>, config: &Config, data: &Path) -> Result<()> {
-    const ONLY_IN: Statement = statement!("sql/objects_only_in", per engine);
+    const ONLY_IN: Statement = statement!(copies::objects_only_in);
     let missing = stores_not_configured(tx, config)?;
     if missing.is_empty() {
         return Ok(());

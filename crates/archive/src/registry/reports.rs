@@ -19,7 +19,7 @@ pub fn objects_after(
     after: i64,
     limit: i64,
 ) -> Result<Vec<ObjectLine>> {
-    const OBJECTS: Statement = statement!("sql/report_objects");
+    const OBJECTS: Statement = statement!(reports::report_objects);
     let rows: Vec<(i64, String, Option<i64>, Option<i64>, Option<String>)> =
         tx.query(&OBJECTS, &db::params![batch, after, limit])?;
     let Some(last) = rows.last().map(|row| row.0) else { return Ok(Vec::new()) };
@@ -68,8 +68,8 @@ pub fn cancellations_after(
     after: Cursor,
     limit: i64,
 ) -> Result<(Vec<CancelLine>, Cursor)> {
-    const JOBS: Statement = statement!("sql/report_cancelled");
-    const ROWS: Statement = statement!("sql/report_cancelled_rows");
+    const JOBS: Statement = statement!(reports::report_cancelled);
+    const ROWS: Statement = statement!(reports::report_cancelled_rows);
     if after.row.is_none() {
         let rows: Vec<CancelledJob> = tx.query(&JOBS, &db::params![batch, after.job, limit])?;
         if let Some(last) = rows.last() {
@@ -127,8 +127,8 @@ pub fn unfinished_after(
     after: Cursor,
     limit: i64,
 ) -> Result<(Vec<UnfinishedLine>, Cursor)> {
-    const JOBS: Statement = statement!("sql/report_unfinished");
-    const ENTRIES: Statement = statement!("sql/report_entries");
+    const JOBS: Statement = statement!(reports::report_unfinished);
+    const ENTRIES: Statement = statement!(reports::report_entries);
     let nothing = || Ok((Vec::new(), after));
     if batch.state == BatchState::Pending {
         let state = if batch.is_held() { "held" } else { "not begun" }.to_string();
@@ -177,7 +177,7 @@ pub fn failures_after(
     after: i64,
     limit: i64,
 ) -> Result<Vec<FailureLine>> {
-    const FAILURES: Statement = statement!("sql/report_failures");
+    const FAILURES: Statement = statement!(reports::report_failures);
     let rows: Vec<(i64, String, String, String, String, bool, Option<String>)> =
         tx.query(&FAILURES, &db::params![batch, after, limit])?;
     Ok(rows
@@ -196,7 +196,7 @@ pub fn failures_after(
 
 /// A failed job, for those who look after them; `None` if it does not fail any more.
 pub fn review(tx: &mut Tx<'_>, job: i64) -> Result<Option<ReviewLine>> {
-    const FAILURE: Statement = statement!("sql/report_failure");
+    const FAILURE: Statement = statement!(reports::report_failure);
     let found: Option<(String, String, String, Option<String>, String, String, Micros)> =
         tx.first(&FAILURE, &db::params![job])?;
     Ok(found.map(|(pipeline, stage, subject, collection, code, message, at)| ReviewLine {
@@ -213,7 +213,7 @@ pub fn review(tx: &mut Tx<'_>, job: i64) -> Result<Option<ReviewLine>> {
 
 /// Everything about a batch but its lists.
 pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
-    const TOTALS: Statement = statement!("sql/report_totals");
+    const TOTALS: Statement = statement!(reports::report_totals);
     let batch = batch::load(tx, id)?;
     let catalog = Catalog::load(tx)?;
     let waits = super::waits::stopped(tx, &catalog, &batch)?;
@@ -284,7 +284,7 @@ fn became(item: &serde_json::Value) -> String {
 
 /// Formats of all files of the batch. Read page by page: a batch may have millions of objects.
 fn formats(tx: &mut Tx<'_>, batch: i64) -> Result<Vec<FormatCount>> {
-    const SUMMARIES: Statement = statement!("sql/report_summaries");
+    const SUMMARIES: Statement = statement!(reports::report_summaries);
     let mut counts: BTreeMap<String, FormatCount> = BTreeMap::new();
     let mut after = 0;
     loop {

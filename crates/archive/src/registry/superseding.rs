@@ -9,8 +9,8 @@ use queue::rules::replacing;
 /// Compares a job whose content is safe with the failed jobs that its success supersedes. Call it
 /// before the files of the job are forgotten.
 pub fn compare(tx: &mut Tx<'_>, job: i64) -> Result<()> {
-    const FAILED: Statement = statement!("sql/failed_before");
-    const COMPARE: Statement = statement!("sql/compare_deposits");
+    const FAILED: Statement = statement!(superseding::failed_before);
+    const COMPARE: Statement = statement!(superseding::compare_deposits);
     let failed: Vec<(i64, bool)> = tx.query(&FAILED, &db::params![job])?;
     for (earlier, discarded) in failed {
         let (files, unread, differ): (i64, i64, i64) =

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use db::Tx;
 use queue::rules::batch::Batch;
-use queue::rules::people::hold::{self, Group};
-use queue::rules::people::pause;
+use queue::rules::operator::hold::{self, Group};
+use queue::rules::operator::pause;
 use queue::view::{ListFilter, list, show_time};
 use queue::{BatchState, Catalog, Status};
 

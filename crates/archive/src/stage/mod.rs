@@ -26,8 +26,8 @@ use crate::profile::Profile;
 use crate::site::Site;
 use futures_util::future::BoxFuture;
 use meter::Meter;
-use queue::runtime::{Context, Stop, Work, Worker};
-use queue::{Claimed, Outcome, Passed, PipelineSettings, StageSettings};
+use queue::runtime::{Context, Handler, Stop, Worker};
+use queue::{Carryover, Claimed, Outcome, PipelineSettings, StageSettings};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,7 +107,7 @@ impl Run<'_> {
     /// The job's row as it is to be written together with the outcome, and as the next stage gets
     /// it.
     pub fn to_save(&self) -> Ingest {
-        self.context.pass_on(passed(&self.ingest, &self.profile));
+        self.context.carry_over(passed(&self.ingest, &self.profile));
         self.ingest.clone()
     }
 
@@ -162,7 +162,7 @@ struct Stage {
     function: Function,
 }
 
-impl Work for Stage {
+impl Handler for Stage {
     async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
         let done = self.go(job, context).await;
         match done {
@@ -195,7 +195,7 @@ fn is_of_another(job: &Claimed, error: &queue::JobError) -> bool {
 impl Stage {
     async fn go(&self, job: &Claimed, context: &Context) -> Result<Outcome> {
         let item = Item::parse(job.payload.as_deref())?;
-        let (ingest, profile) = match job.passed.get::<(Ingest, Profile)>() {
+        let (ingest, profile) = match job.carryover.get::<(Ingest, Profile)>() {
             Some(known) => known.clone(),
             None => self.load(job, context).await?,
         };
@@ -203,7 +203,7 @@ impl Stage {
         let meter = Meter::default();
         let run =
             Run { site: &self.site, job, context, item, ingest, profile, meter: meter.clone() };
-        context.pass_on(passed(&run.ingest, &run.profile));
+        context.carry_over(passed(&run.ingest, &run.profile));
         meter.during(context, (self.function)(run)).await
     }
 
@@ -255,10 +255,10 @@ fn discarded(job: i64) -> Error {
 }
 
 /// What the next stage would find in the database.
-fn passed(ingest: &Ingest, profile: &Profile) -> Passed {
+fn passed(ingest: &Ingest, profile: &Profile) -> Carryover {
     let said = (&ingest.said, &ingest.metadata);
     let parts = (&ingest.package, said, &ingest.stores, &ingest.summary, profile);
-    let passed = Passed::new((ingest.clone(), profile.clone()));
+    let passed = Carryover::new((ingest.clone(), profile.clone()));
     match size(&parts) {
         // In memory it takes more than in JSON.
         Some(bytes) => passed.keep(2 * bytes),

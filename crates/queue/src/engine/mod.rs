@@ -13,7 +13,7 @@ use crate::catalog::{Pipeline, Stage};
 use crate::error::Result;
 use crate::rules::draft::Draft;
 use crate::rules::line::Ahead;
-use crate::rules::people::Whole;
+use crate::rules::operator::JobRow;
 use db::{Engine, Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeSet, HashMap};
 
@@ -72,7 +72,7 @@ pub(crate) trait Steps {
     fn lock_resources(&self, tx: &mut Tx<'_>) -> Result<()>;
 
     /// Finds a job and locks its rows, so that what is decided about it stays true.
-    fn find_job(&self, tx: &mut Tx<'_>, job: i64) -> Result<Whole>;
+    fn find_job(&self, tx: &mut Tx<'_>, job: i64) -> Result<JobRow>;
 
     /// Returns ids for history rows; None where the server numbers them as they are written.
     fn history_ids(&self, tx: &mut Tx<'_>, count: usize) -> Result<Vec<Option<i64>>>;

@@ -9,7 +9,7 @@ use crate::codes::{State, Status};
 use crate::error::{Error, Result};
 use crate::rules::draft::Draft;
 use crate::rules::line;
-use crate::rules::people::{Whole, look};
+use crate::rules::operator::{JobRow, look};
 use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeSet, HashMap};
 
@@ -59,7 +59,7 @@ impl Steps for Postgres {
         Ok(tx.send(&LOCK, &[])?)
     }
 
-    fn find_job(&self, tx: &mut Tx<'_>, job: i64) -> Result<Whole> {
+    fn find_job(&self, tx: &mut Tx<'_>, job: i64) -> Result<JobRow> {
         const LOCK: Statement = statement!(operator::lock_job);
         // A job that moved between the two statements is looked up again.
         for _ in 0..FIND_TRIES_MAX {

@@ -5,7 +5,7 @@ use crate::catalog::{Pipeline, Stage};
 use crate::error::Result;
 use crate::rules::draft::Draft;
 use crate::rules::line;
-use crate::rules::people::{Whole, look};
+use crate::rules::operator::{JobRow, look};
 use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeSet, HashMap};
 
@@ -40,7 +40,7 @@ impl Steps for Sqlite {
         Ok(())
     }
 
-    fn find_job(&self, tx: &mut Tx<'_>, job: i64) -> Result<Whole> {
+    fn find_job(&self, tx: &mut Tx<'_>, job: i64) -> Result<JobRow> {
         look(tx, job)
     }
 

@@ -4,13 +4,13 @@
 use crate::catalog::Pipeline;
 use crate::codes::{State, Status};
 use crate::engine::{self, Entered};
-use crate::error::{Error, Result};
+use crate::error::{Entity, Error, Result};
 use crate::job::{Added, JobError, NewJob};
 use crate::rules::counts::Counts;
-use crate::rules::draft::{Draft, Position, check, draft, draft_all};
+use crate::rules::draft::{Draft, DraftIndex, check, draft, draft_all};
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::Ahead;
-use crate::rules::people::hold;
+use crate::rules::operator::hold;
 use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{HashMap, HashSet};
 
@@ -58,7 +58,7 @@ fn insert(
     };
     let answers = places
         .into_iter()
-        .map(|Position { draft, coalesced }| match merged.get(&drafts[draft].id) {
+        .map(|DraftIndex { draft, coalesced }| match merged.get(&drafts[draft].id) {
             Some(existing) => Added { job: *existing, coalesced: true },
             None => Added { job: drafts[draft].id, coalesced },
         })
@@ -150,7 +150,7 @@ fn line_up(
     pipeline: &Pipeline,
     drafts: &mut [Draft<'_>],
 ) -> Result<HashMap<i64, i64>> {
-    let gone = || Error::unknown("queue", &pipeline.name, "it was deleted; create it again");
+    let gone = || Error::unknown(Entity::Queue, &pipeline.name, "it was deleted; create it again");
     let entered = engine::of(tx).enter_adds(tx, pipeline, drafts)?;
     let Entered { ids, holds, ahead } = entered.ok_or_else(gone)?;
     drafts.iter_mut().zip(ids).for_each(|(draft, id)| draft.id = id);
@@ -161,8 +161,8 @@ fn line_up(
     engine::of(tx).insert_waiting(tx, now, pipeline.first(), drafts)
 }
 
-/// Adds one job without a closer look; a job that met a waiting one of its key is returned with that
-/// one's id, as by [`line_up`]. None if nothing was added.
+/// Adds one job in the engine's short way, if it has one; returns a merged job with the id of the
+/// waiting one, as [`line_up`] does. None if nothing was added.
 fn add_one(
     tx: &mut Tx<'_>,
     now: Micros,

@@ -4,12 +4,12 @@
 
 use crate::codes::{BatchState, Status};
 use crate::engine;
-use crate::error::{Error, Result};
+use crate::error::{Entity, Error, Result};
 use db::{Micros, Statement, Tx, statement};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Change {
+struct CountChange {
     total: i64,
     open: i64,
     succeeded: i64,
@@ -20,7 +20,7 @@ struct Change {
 /// Changes to the counts of batches.
 #[derive(Default)]
 pub struct Counts {
-    changes: BTreeMap<i64, Change>,
+    changes: BTreeMap<i64, CountChange>,
 }
 
 impl Counts {
@@ -55,7 +55,7 @@ impl Counts {
             let next = match changed {
                 None if c.total > 0 => {
                     return Err(Error::unknown(
-                        "batch",
+                        Entity::Batch,
                         batch,
                         "make it before jobs are added to it",
                     ));
@@ -77,7 +77,7 @@ impl Counts {
     }
 }
 
-impl Change {
+impl CountChange {
     fn field(&mut self, status: Status) -> &mut i64 {
         match status {
             Status::Queued | Status::Running | Status::Held => &mut self.open,

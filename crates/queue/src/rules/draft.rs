@@ -13,16 +13,24 @@ const TARGETS_MAX: usize = 32;
 
 /// A new job with everything worked out that needs no database.
 pub(crate) struct Draft<'a> {
+    /// The id of the job.
     pub job: &'a NewJob,
     /// 0 until it is given one.
     pub id: i64,
+    /// What no two jobs may own at the same time.
     pub lock: String,
     pub key: Option<String>,
+    /// From 0 (first) to 99 (last).
     pub priority: i64,
+    /// When it may be claimed.
     pub due: Micros,
+    /// Outside things that it is known to need.
     pub targets: Option<String>,
+    /// Resources that it needs beyond those of its stage.
     pub needs: Option<String>,
+    /// What the job carries, at most `payload_bytes_max` bytes.
     pub payload: Option<&'a [u8]>,
+    /// Its state.
     pub state: State,
     pub held_by: Option<String>,
 }
@@ -35,7 +43,7 @@ impl Draft<'_> {
 }
 
 /// Which draft a job of the call became, and whether an earlier one had become it already.
-pub(crate) struct Position {
+pub(crate) struct DraftIndex {
     pub draft: usize,
     pub coalesced: bool,
 }
@@ -87,7 +95,7 @@ pub(crate) fn draft_all<'a>(
     now: Micros,
     pipeline: &Pipeline,
     jobs: &'a [NewJob],
-) -> (Vec<Draft<'a>>, Vec<Position>) {
+) -> (Vec<Draft<'a>>, Vec<DraftIndex>) {
     let mut drafts: Vec<Draft<'a>> = Vec::with_capacity(jobs.len());
     let mut places = Vec::with_capacity(jobs.len());
     let mut seen: HashMap<(String, String), usize> = HashMap::new();
@@ -102,13 +110,13 @@ pub(crate) fn draft_all<'a>(
             if first.due <= now && first.state == State::Delayed {
                 first.state = State::Ready;
             }
-            places.push(Position { draft: *index, coalesced: true });
+            places.push(DraftIndex { draft: *index, coalesced: true });
             continue;
         }
         if let Some(same) = same {
             seen.insert(same, drafts.len());
         }
-        places.push(Position { draft: drafts.len(), coalesced: false });
+        places.push(DraftIndex { draft: drafts.len(), coalesced: false });
         drafts.push(draft);
     }
     (drafts, places)

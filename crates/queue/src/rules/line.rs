@@ -1,4 +1,4 @@
-//! The line in front of a lock: who is ready, who is parked, and who is let through next.
+//! The line in front of a lock: which job is ready, which are parked, and which is promoted next.
 //!
 //! At most one job of a lock is ready unless one owns it. A job is parked only while the row it
 //! waits behind is locked, and a lock is freed before, in a statement of its own, the next job is
@@ -12,21 +12,26 @@ use std::collections::{BTreeSet, HashMap};
 
 /// A waiting row that may become ready.
 #[derive(Debug, Clone)]
-pub struct Hopeful {
+pub struct Candidate {
+    /// Its id.
     pub id: i64,
+    /// The id of the stage.
     pub stage: i64,
+    /// What no two jobs may own at the same time.
     pub lock: String,
 }
 
-/// Who stands before a job in the line for a lock.
+/// The jobs that stand before a job in the line for a lock.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Ahead {
+    /// The job that owns the lock.
     pub owner: Option<i64>,
+    /// The first job that is ready for it.
     pub first: Option<i64>,
 }
 
 impl Ahead {
-    /// True if job `id` must wait behind someone.
+    /// Returns whether job `id` must wait behind another.
     pub fn blocks(&self, id: i64) -> bool {
         match self.owner {
             Some(owner) => owner != id,
@@ -35,9 +40,9 @@ impl Ahead {
     }
 }
 
-/// Who owns each lock, and who is ready for it. Rows found are locked until the transaction ends;
-/// rows that others have locked are not reported, and a job left ready by that is parked by the
-/// claim that meets it.
+/// Returns which job owns each lock, and which is ready for it. Rows found are locked until the
+/// transaction ends. Rows that others have locked are not reported; a job that stays ready because of
+/// that is parked by the claim that finds it.
 pub fn ahead(
     tx: &mut Tx<'_>,
     locks: &BTreeSet<&str>,
@@ -63,7 +68,7 @@ pub fn in_line(found: impl IntoIterator<Item = (String, i64, bool)>) -> HashMap<
 }
 
 /// Makes waiting jobs ready, or parks them if they must wait for their lock.
-pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Hopeful]) -> Result<()> {
+pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Candidate]) -> Result<()> {
     const STATE: Statement = statement!(line::set_state);
     if jobs.is_empty() {
         return Ok(());
@@ -71,7 +76,7 @@ pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Hopeful]) -> Result<()> 
     let locks = jobs.iter().map(|job| job.lock.as_str()).collect();
     let mut ahead = ahead(tx, &locks, true)?;
     let mut rows: Vec<[Value<'_>; 2]> = Vec::with_capacity(jobs.len());
-    let mut sorted: Vec<&Hopeful> = jobs.iter().collect();
+    let mut sorted: Vec<&Candidate> = jobs.iter().collect();
     sorted.sort_unstable_by_key(|job| job.id);
     for job in sorted {
         let entry = ahead.entry(job.lock.clone()).or_default();
@@ -86,7 +91,7 @@ pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Hopeful]) -> Result<()> 
     Ok(())
 }
 
-/// Lets the first parked job of each freed lock through.
+/// Promotes the first parked job of each freed lock.
 pub fn promote(tx: &mut Tx<'_>, now: Micros, locks: &BTreeSet<String>) -> Result<()> {
     engine::of(tx).promote(tx, now, locks)
 }

@@ -9,7 +9,7 @@ use crate::codes::{BatchState, Status};
 use crate::error::{Error, Result};
 use crate::rules::batch;
 use crate::rules::ending::EndRow;
-use crate::rules::people::{Actor, hold};
+use crate::rules::operator::{Actor, hold};
 use db::{Micros, Statement, Tx, Value, statement};
 
 /// Names the job that fills a pending batch and accepts it. Call it in the transaction that creates

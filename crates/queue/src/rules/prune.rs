@@ -8,6 +8,7 @@ use db::{Micros, Statement, Tx, Value, statement};
 /// What one step did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
+    /// Jobs that were deleted.
     pub jobs: i64,
     /// Where to go on; None at the end of what can be old enough.
     pub next: Option<i64>,
@@ -60,7 +61,7 @@ pub fn prune(
     Ok(Pruned { jobs: gone.len() as i64, next: next.filter(|_| full) })
 }
 
-/// Forgets workers and rates that nobody asks about any more.
+/// Deletes workers and rates that are older than what views show.
 pub fn prune_traces(tx: &mut Tx<'_>, now: Micros) -> Result<()> {
     const WORKERS: Statement = statement!(prune::prune_workers);
     const MINUTES: Statement = statement!(prune::prune_minutes);

@@ -13,10 +13,15 @@ use std::ops::RangeInclusive;
 /// A superseded job and the one that took its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replacement {
+    /// The id of the job.
     pub job: i64,
+    /// What the job is about.
     pub subject: String,
+    /// The batch that it belongs to.
     pub batch: Option<i64>,
+    /// The job that superseded it.
     pub by: i64,
+    /// The batch of that job.
     pub by_batch: Option<i64>,
     /// `None` if they were not compared.
     pub content: Option<Content>,

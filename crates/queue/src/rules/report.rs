@@ -1,4 +1,4 @@
-//! A batch's report: written when its last job has ended, versioned, and honest about all of them.
+//! A batch's report: written when its last job has ended, in versions, and complete.
 
 use crate::catalog::Catalog;
 use crate::codes::{BatchState, Status};
@@ -11,16 +11,26 @@ use serde::Serialize;
 /// Problems and changes that a report lists in full; past that it says how many more there are.
 const LISTED_MAX: i64 = 100;
 
+/// A version of the report on a batch.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
+    /// The batch that it belongs to.
     pub batch: i64,
+    /// What people call it.
     pub label: String,
+    /// Who submitted it.
     pub submitter: String,
+    /// The collection that it belongs to.
     pub collection: Option<String>,
+    /// The version of the report, from 1.
     pub version: i64,
+    /// Its state.
     pub state: BatchState,
+    /// How many jobs were submitted.
     pub submitted: i64,
+    /// How many succeeded.
     pub succeeded: i64,
+    /// How many failed.
     pub failed: i64,
     /// By a person, and superseded ones.
     pub cancelled: i64,
@@ -28,6 +38,7 @@ pub struct Report {
     pub superseded: i64,
     /// Of those superseded, how many have the same content, which is preserved.
     pub superseded_same: i64,
+    /// What went wrong, if something did.
     pub error: Option<String>,
     /// The first failures; `failed` says how many there are.
     pub failures: Vec<Item>,
@@ -39,16 +50,24 @@ pub struct Report {
     pub replaces: Vec<Replacement>,
     /// What ended since the last version, with how; empty in the first.
     pub changed: Vec<Item>,
+    /// How many ended since the last version.
     pub changed_count: i64,
 }
 
+/// A job that a report lists.
 #[derive(Debug, Clone, Serialize)]
 pub struct Item {
+    /// The id of the job.
     pub job: i64,
+    /// What the job is about.
     pub subject: String,
+    /// Its status.
     pub status: Status,
+    /// The stage in which it ended.
     pub stage: String,
+    /// The error code.
     pub code: Option<String>,
+    /// Why, in a sentence.
     pub why: Option<String>,
     /// Who ended it.
     pub by: Option<String>,
@@ -81,7 +100,7 @@ pub fn write_next(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog) -> Result<Opt
     let report = compose(tx, catalog, &batch)?;
     tx.send(&KEEP, &db::params![id, report.version, now, &serde_json::json!(report).to_string()])?;
     tx.send(&MOVE, &db::params![id, report.state, now])?;
-    // Whoever waits for the batch to be over.
+    // For those that wait for the end of the batch.
     tx.wake(batch::TOPIC);
     Ok(Some(report))
 }

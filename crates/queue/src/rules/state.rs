@@ -6,6 +6,7 @@
 
 use crate::catalog::{Pipeline, Stage};
 use crate::error::{Error, Result};
+use crate::error_code::ErrorCode;
 use crate::job::{JobError, JobState, Outcome};
 use db::{Micros, Statement, Tx, statement};
 
@@ -55,7 +56,7 @@ pub(crate) fn refuse_large(
     let bytes = text(state).map_or(0, |text| text.len());
     i64::try_from(bytes).is_ok_and(|bytes| bytes > most).then(|| {
         Outcome::Permanent(JobError::new(
-            "state_too_large",
+            ErrorCode::StateTooLarge,
             format!(
                 "{} leaves a state of {bytes} bytes, and {} keeps at most {most} (state_bytes_max); keep large data in a file and name it in the state",
                 stage.name, pipeline.name

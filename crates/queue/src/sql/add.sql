@@ -5,7 +5,7 @@ select pg_advisory_xact_lock_shared(1094927183, cast(cast($1 as bigint) as integ
 
 -- name: add_at_once (postgres)
 -- A job's record and its place in the line, if nothing is held and the queue is there; else no row, and
--- nothing is done. Whoever meets the owner of its lock is parked, with the owner's row locked as in
+-- nothing is done. A job whose lock has an owner is parked, with the owner's row locked as in
 -- ahead_in_line. Of the two ids returned the first is the job's: another one's than the second, which
 -- is new, if it was merged. Then there is a record already.
 with fresh as materialized (

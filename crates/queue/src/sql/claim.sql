@@ -14,7 +14,7 @@ select w.lease_until, case when w.ended_at is null then 0 else 1 end, w.capacity
 from workers w where w.id = $1
 
 -- name: claim_context (postgres)
--- The worker's row is locked: one that is being ended must not get jobs that nobody would take back.
+-- The worker's row is locked: a worker that is being ended must not get jobs, for they would stay with it.
 -- Every table is looked at once: a job that comes while all is quiet waits for each look.
 select w.lease_until, case when w.ended_at is null then 0 else 1 end, w.capacity, w.workspaces,
   case when exists (

@@ -19,8 +19,8 @@ union all
 select lock, id, 0 from waiting where $1 = 1 and lock = $2 and state in (0, 1)
 
 -- name: ahead_in_line (postgres)
--- The row that a job is parked behind stays locked until the parking is committed: whoever ends or
--- claims that row waits, and then sees the parked one. What others have locked is skipped.
+-- The row that a job is parked behind stays locked until the parking is committed: a transaction that
+-- ends or claims that row waits, and then sees the parked one. What others have locked is skipped.
 with owners as (
   select lock, id from leases where lock = any ($2::text[]) for key share skip locked
 ), ready as (
@@ -48,7 +48,7 @@ returning stage
 
 -- name: promote (postgres)
 -- The first of each line, locked: after a wait the row is looked at again, and the next one taken if
--- it is gone. Who owns the lock promotes when he gives it up.
+-- it is gone. The owner of a lock promotes when it frees the lock.
 select w.id, w.stage, w.state
 from unnest($1::text[]) as f (lock),
   lateral (

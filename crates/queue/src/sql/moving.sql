@@ -6,7 +6,7 @@ from workers w
 where w.id = $1 and w.ended_at is null and w.lease_until >= $2 and not exists (select 1 from pauses)
 
 -- name: carry_context (postgres)
--- The worker's row is locked: one that is being ended must not get jobs that nobody would take back.
+-- The worker's row is locked: a worker that is being ended must not get jobs, for they would stay with it.
 select w.workspaces
 from workers w
 where w.id = $1 and w.ended_at is null and w.lease_until >= $2 and not exists (select 1 from pauses)

@@ -46,7 +46,7 @@ delete from workers where ended_at < $1 and not exists (select 1 from leases whe
 delete from minutes where minute < $1
 
 -- name: prune_job_holds
--- Holds of jobs that ended while somebody held them.
+-- Holds of jobs that ended while they were held.
 delete from holds
 where kind = 'job'
   and exists (select 1 from endings e where e.job = case when holds.kind = 'job' then cast(holds.name as bigint) end)

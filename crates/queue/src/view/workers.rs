@@ -2,21 +2,33 @@
 
 use crate::error::Result;
 use crate::progress::Progress;
+use crate::rules::lease;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+/// A worker as people see it.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkerView {
+    /// Its id.
     pub id: i64,
+    /// Its name.
     pub name: String,
+    /// The machine that it runs on.
     pub host: String,
+    /// Its process id.
     pub pid: i64,
+    /// The stages that it serves, as `pipeline/stage`.
     pub stages: Vec<String>,
+    /// When it started.
     pub started_at: Micros,
+    /// When it last renewed its lease.
     pub seen_at: Micros,
+    /// When its lease runs out.
     pub lease_until: Micros,
+    /// When it ended.
     pub ended_at: Option<Micros>,
+    /// Why it ended.
     pub ended_why: Option<String>,
     /// live, late (its lease has run out), stopped or dead.
     pub state: &'static str,
@@ -24,13 +36,19 @@ pub struct WorkerView {
     pub jobs: Vec<WorkerJob>,
 }
 
+/// A job of a worker.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkerJob {
+    /// The id of the job.
     #[serde(rename = "id")]
     pub job: i64,
+    /// What the job is about.
     pub subject: String,
+    /// Since when.
     pub since: Micros,
+    /// Whether the run has begun; otherwise it is in a buffer.
     pub started: bool,
+    /// How far the run has come.
     pub progress: Option<String>,
 }
 
@@ -72,7 +90,7 @@ pub fn workers(tx: &mut Tx<'_>, now: Micros, since: Micros) -> Result<Vec<Worker
     let mut views = Vec::with_capacity(rows.len());
     for WorkerRow(mut view) in rows {
         view.state = match (&view.ended_why, view.ended_at) {
-            (Some(why), Some(_)) if why == "stopped" => "stopped",
+            (Some(why), Some(_)) if why == lease::STOPPED => "stopped",
             (_, Some(_)) => "dead",
             _ if view.lease_until < now => "late",
             _ => "live",

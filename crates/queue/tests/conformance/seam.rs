@@ -95,3 +95,58 @@ fn other_crates_read_views_and_call_functions() {
     }
     assert!(wrong.is_empty(), "read a view of docs/queue.md instead:\n{}", wrong.join("\n"));
 }
+
+/// The statements of a `.sql` file: name, and the engine if it is for one of them.
+fn statements(path: &Path) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let marks = text.lines().filter_map(|line| line.strip_prefix("-- name: "));
+    marks
+        .map(|mark| match mark.split_once(' ') {
+            Some((name, engine)) => (name.to_string(), engine.to_string()),
+            None => (mark.to_string(), String::new()),
+        })
+        .collect()
+}
+
+#[test]
+fn every_statement_is_named_once_and_used() {
+    for name in ["queue", "archive"] {
+        let source = crates().join(name).join("src");
+        let code: String = files(&source, &["rs"])
+            .iter()
+            .map(|path| std::fs::read_to_string(path).unwrap())
+            .collect();
+        for path in files(&source.join("sql"), &["sql"]) {
+            let file = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let mut known = BTreeSet::new();
+            for (statement, engine) in statements(&path) {
+                let shown = format!("{statement} in {}", path.display());
+                assert!(["", "(sqlite)", "(postgres)"].contains(&engine.as_str()), "{shown}");
+                assert!(code.contains(&format!("statement!({file}::{statement})")), "{shown}");
+                assert!(known.insert((statement, engine)), "{shown} is there twice");
+            }
+        }
+    }
+}
+
+#[test]
+fn statements_of_one_engine_are_used_below_the_seam() {
+    let source = crates().join("queue/src");
+    for path in files(&source.join("sql"), &["sql"]) {
+        let file = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let all: BTreeSet<_> = statements(&path).into_iter().collect();
+        for (name, engine) in all.iter().filter(|(_, engine)| !engine.is_empty()) {
+            let other = if engine == "(sqlite)" { "(postgres)" } else { "(sqlite)" };
+            if all.contains(&(name.clone(), other.to_string())) {
+                continue;
+            }
+            let user = format!("engine/{}.rs", engine.trim_matches(['(', ')']));
+            for rust in files(&source, &["rs"]) {
+                let uses = std::fs::read_to_string(&rust)
+                    .unwrap()
+                    .contains(&format!("statement!({file}::{name})"));
+                assert!(!uses || rust.ends_with(&user), "{name} {engine} in {}", rust.display());
+            }
+        }
+    }
+}

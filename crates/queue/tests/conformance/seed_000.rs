@@ -3,7 +3,7 @@
 use crate::both;
 use crate::support::worker::permanent;
 use crate::support::{ANN, World};
-use queue::rules::people::pause::{self, Scope};
+use queue::rules::operator::pause::{self, Scope};
 use queue::{NewJob, Outcome, Status};
 
 /// "inprogress=False failed=False - new entry awaiting processing;

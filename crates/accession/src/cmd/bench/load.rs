@@ -6,7 +6,7 @@ use queue::rules::add::add;
 use queue::rules::claim::{Request, claim};
 use queue::rules::lease::{NewWorker, register};
 use queue::rules::pipelines::{self, PipelineSpec};
-use queue::runtime::{Context, Settings, Stop, Summary, Work, Worker};
+use queue::runtime::{Context, Handler, Settings, Stop, Summary, Worker};
 use queue::{Catalog, Claimed, NewJob, Outcome, Pipeline};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -320,7 +320,7 @@ struct Payload {
     t: f64,
 }
 
-impl Work for Tally {
+impl Handler for Tally {
     async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
         let now =
             SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;

@@ -14,7 +14,7 @@ use archive::site::WorkSpace;
 use archive::stage::provisioning::Space;
 use db::Micros;
 use queue::Catalog;
-use queue::rules::people::pause::Pause;
+use queue::rules::operator::pause::Pause;
 use queue::view::{self, Limits, Overview, Stats, WorkerView};
 
 #[derive(clap::Args)]

@@ -1,0 +1,8 @@
+-- The installation.
+
+-- name: find_installation
+select id from installation order by id limit 1
+
+-- name: name_installation
+insert into installation (id)
+select cast($1 as text) where not exists (select 1 from installation)

@@ -1,0 +1,21 @@
+-- Whether a failed deposit and a later one have the same content.
+
+-- name: failed_before
+-- Failed jobs that a success of this job supersedes, and whether their data were discarded.
+select f.job, f.discarded
+from queue_jobs b
+join queue_failures f on f.pipeline = b.pipeline and f.subject = b.subject and f.job < b.id
+join queue_jobs a on a.id = f.job
+where b.id = $1 and (a.batch is null or b.batch is null or a.batch <> b.batch)
+
+-- name: compare_deposits
+-- Files of a job, those of them that were not read, and those that differ from another job's either way.
+select
+  (select count(*) from ingest_files where job = $1),
+  (select count(*) from ingest_files where job = $1 and sha512 is null),
+  (select count(*) from (
+    select path, sha512 from ingest_files where job = $1
+    except select path, sha512 from ingest_files where job = $2) as missing)
+  + (select count(*) from (
+    select path, sha512 from ingest_files where job = $2
+    except select path, sha512 from ingest_files where job = $1) as added)
