@@ -1,44 +1,27 @@
 //! The archive itself: who deposits what, the stages that bring a deposit into every store it
 //! should be in, the registry of what is kept, and what depositors are told.
 
-pub mod checks;
-pub mod codes;
-pub mod collection;
+pub mod app;
+mod blocking;
 pub mod config;
-pub mod content;
-pub mod deposit;
-pub mod derived;
-pub mod dry;
-mod error;
-pub mod event;
-pub mod external;
-pub mod fetch;
-pub mod format;
-mod http;
 pub mod identifier;
-pub mod identity;
-pub mod ingest;
-pub mod item;
-pub mod janitor;
+pub mod intake;
 pub mod metadata;
-pub mod outbox;
+pub mod model;
 pub mod package;
+pub mod pipeline;
 pub mod premis;
-pub mod problem;
-pub mod profile;
-pub mod reading;
 pub mod registry;
 pub mod report;
+pub mod scheduler;
 pub mod setup;
-pub mod site;
-pub mod stage;
 pub mod stores;
-pub mod validate;
+pub mod transfer;
 pub mod watch;
 pub mod worker;
 mod xml;
 
-pub use error::{Error, Result};
+pub use model::error::{Error, Result};
 
 use db::{Migration, migration};
 

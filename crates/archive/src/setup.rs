@@ -1,25 +1,64 @@
 //! The pipelines of the archive, and the collections that the configuration names: made when a
 //! process starts, if they are not there.
 
-use crate::collection;
+use crate::app::{Settings, Site};
 use crate::config::Config;
-use crate::deposit;
-use crate::error::{Error, Result};
-use crate::janitor;
-use crate::outbox;
-use crate::stage;
-use db::{Statement, Tx, statement};
-use queue::rules::pipelines::{self, PipelineSpec};
-use queue::{Catalog, PipelineSettings, StageSettings};
+use crate::model;
+use crate::model::error::{Error, Result};
+use crate::pipeline::{self, Pipeline};
+use crate::registry::collection;
+use crate::registry::placed;
+use crate::stores::{StoreSettings, Stores};
+use crate::transfer::fetch::Fetcher;
+use db::{Db, Statement, Tx, statement};
+use pronom::Identifier;
+use queue::Catalog;
+use queue::rules::pipelines;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Who makes things when no person does.
 const WHO: &str = "accession";
+
+/// Opens what a process needs. The database is prepared if it was not.
+pub fn open(db: Db, config: &Config, data: &Path, identifier: Identifier) -> Result<Site> {
+    let stores = config
+        .stores
+        .iter()
+        .map(|(name, section)| {
+            let section = section.clone();
+            let settings = StoreSettings {
+                url: section.url,
+                storage_class: section.storage_class,
+                inventory_storage_class: section.inventory_storage_class,
+                concurrency: section.concurrency,
+                sse: section.sse,
+                sse_kms_key_id: section.sse_kms_key_id,
+            };
+            (name.clone(), settings)
+        })
+        .collect();
+    let (prepared, place) = (config.clone(), data.to_path_buf());
+    let name = db.write_blocking(move |tx| {
+        placed::check_configured(tx, &prepared, &place)?;
+        prepare(tx, &prepared)?;
+        installation(tx)
+    })?;
+    Ok(Site {
+        db,
+        installation: name,
+        settings: Settings::of(config, data)?,
+        stores: Stores::new(stores),
+        identifier: Arc::new(identifier.with_further_bytes(config.formats.scan_bytes_max)),
+        fetcher: Fetcher::new(&config.fetch)?,
+    })
+}
 
 /// Makes what is missing. What is there keeps its settings, but for those that the configuration
 /// names.
 pub fn prepare(tx: &mut Tx<'_>, config: &Config) -> Result<Catalog> {
     let catalog = Catalog::load(tx)?;
-    for spec in specs() {
+    for spec in pipeline::ALL.map(Pipeline::spec) {
         match catalog.named(&spec.name) {
             Err(_) => {
                 pipelines::create(tx, tx.now(), WHO, &spec)?;
@@ -30,14 +69,14 @@ pub fn prepare(tx: &mut Tx<'_>, config: &Config) -> Result<Catalog> {
     }
     let catalog = Catalog::load(tx)?;
     for (name, section) in &config.stages {
-        let (pipeline, stage) = (catalog.named(stage::PIPELINE)?, name.as_str());
+        let (pipeline, stage) = (catalog.named(model::pipelines::INGEST)?, name.as_str());
         let before = pipeline.stage_named(stage)?.settings.clone();
         let changes = section.changes();
         let same = changes.iter().all(|(key, value)| {
             serde_json::json!(before).get(key).is_some_and(|v| v.as_i64() == value.parse().ok())
         });
         if !same {
-            pipelines::set(tx, &catalog, stage::PIPELINE, Some(stage), &changes)?;
+            pipelines::set(tx, &catalog, model::pipelines::INGEST, Some(stage), &changes)?;
         }
     }
     for (name, profile) in &config.collections {
@@ -51,7 +90,7 @@ pub fn prepare(tx: &mut Tx<'_>, config: &Config) -> Result<Catalog> {
 
 /// True for the names of the archive's own pipelines, which no queue may have.
 pub fn is_taken(name: &str) -> bool {
-    specs().iter().any(|spec| spec.name == name)
+    pipeline::ALL.iter().any(|pipeline| pipeline.name == name)
 }
 
 /// A queue that someone made before the archive's own pipelines were.
@@ -75,29 +114,4 @@ pub fn installation(tx: &mut Tx<'_>) -> Result<String> {
     // Two processes that start at once agree on the first.
     tx.send(&NAME, &db::params![&fresh])?;
     Ok(tx.one::<(String,)>(&FIND, &[])?.0)
-}
-
-fn specs() -> [PipelineSpec; 5] {
-    let sending = |name: &str| PipelineSpec {
-        stages: vec![(
-            "sending".to_string(),
-            StageSettings { max_attempts: 10, ..StageSettings::default() },
-        )],
-        ..PipelineSpec::staged(name, &["sending"])
-    };
-    let ingest = PipelineSpec {
-        restart: Some("resolving".to_string()),
-        settings: stage::pipeline_settings(),
-        stages: stage::STAGES.map(|s| (s.to_string(), stage::default_settings(s))).to_vec(),
-        ..PipelineSpec::staged(stage::PIPELINE, &stage::STAGES)
-    };
-    let batch = PipelineSpec {
-        settings: PipelineSettings::default(),
-        ..PipelineSpec::staged(deposit::PIPELINE, &deposit::STAGES)
-    };
-    let sweep = PipelineSpec {
-        coalesces: true,
-        ..PipelineSpec::staged(janitor::PIPELINE, &[janitor::STAGE])
-    };
-    [batch, ingest, sweep, sending(outbox::REPORT), sending(outbox::CALLBACK)]
 }

@@ -1,13 +1,15 @@
 //! A process that works for the archive: the queue's worker with the archive's stages, and what
 //! has to be done now and then beside them.
 
+use crate::app::Site;
 use crate::config::WatchSection;
-use crate::deposit::examining::Examining;
-use crate::deposit::expanding::Expanding;
-use crate::site::Site;
-use crate::stage::recording::into_queue;
+use crate::model::error::into_queue;
+use crate::model::pipelines;
+use crate::pipeline;
+use crate::registry::collection;
+use crate::registry::ingest::FIRST_STAGE;
+use crate::scheduler::{janitor, reporting};
 use crate::watch::Poller;
-use crate::{collection, deposit, janitor, outbox, stage};
 use db::{Statement, statement};
 use queue::Catalog;
 use queue::runtime::{Settings, Stop, Summary, Worker};
@@ -52,7 +54,7 @@ pub async fn work(
     let until_empty = settings.until_empty;
     let mut tasks = tokio::task::JoinSet::new();
     if background {
-        tasks.spawn(outbox::reporting::run(site.clone()));
+        tasks.spawn(reporting::run(site.clone()));
         tasks.spawn(janitor::run(site.clone()));
     }
     if wanted(WATCHING, WATCHING) {
@@ -73,7 +75,7 @@ pub async fn work(
         }
         if background {
             // The last outcome may have been what a report waited for.
-            outbox::reporting::once(&site).await?;
+            reporting::once(&site).await?;
         }
         // The end of one pipeline is the beginning of another: a deposit that was expanded has
         // jobs, and a batch that is over has reports to send.
@@ -112,25 +114,10 @@ async fn check_cold_stores(site: &Arc<Site>) -> queue::Result<()> {
     Ok(())
 }
 
-/// A worker with a hand for each stage that is wanted.
+/// A worker with a handler for each stage that is wanted.
 fn staffed(site: &Arc<Site>, settings: Settings, wanted: &impl Fn(&str, &str) -> bool) -> Worker {
-    let mut worker = Worker::new(site.db.clone(), settings);
-    worker = stage::add_to(worker, site, |name| wanted(stage::PIPELINE, name));
-    if wanted(deposit::PIPELINE, "examining") {
-        worker = worker.stage(deposit::PIPELINE, "examining", Examining(site.clone()));
-    }
-    if wanted(deposit::PIPELINE, "expanding") {
-        worker = worker.stage(deposit::PIPELINE, "expanding", Expanding(site.clone()));
-    }
-    if wanted(janitor::PIPELINE, janitor::STAGE) {
-        worker = worker.stage(janitor::PIPELINE, janitor::STAGE, janitor::Sweeping(site.clone()));
-    }
-    for pipeline in [outbox::REPORT, outbox::CALLBACK] {
-        if wanted(pipeline, "sending") {
-            worker = worker.stage(pipeline, "sending", outbox::sending::Sending(site.clone()));
-        }
-    }
-    worker
+    let worker = Worker::new(site.db.clone(), settings);
+    pipeline::ALL.iter().fold(worker, |worker, pipeline| pipeline.add_to(worker, site, wanted))
 }
 
 /// Whether a stage that is wanted has anything that may still be done.
@@ -146,7 +133,7 @@ pub async fn more_to_do(
         let of_it = pipeline.stages.iter().filter(|s| wanted(&pipeline.name, &s.name));
         stages.extend(of_it.filter(|_| !pipeline.plain).map(|s| s.id));
     }
-    let moves = wanted(stage::PIPELINE, stage::STAGES[0]);
+    let moves = wanted(pipelines::INGEST, FIRST_STAGE);
     site.db
         .read(move |tx| {
             if moves && tx.first::<(i64,)>(&UNMOVED, &[])?.is_some() {

@@ -11,8 +11,9 @@ use archive::metadata::{
     Metadata, from_bag_info, parse_dc, parse_dc_json, parse_dc_xml, parse_erc, write_dc_xml,
     write_erc,
 };
-use archive::outbox::{callback, mail};
+use archive::model::mail_address;
 use archive::premis::{self, read_xml};
+use archive::transfer::callback;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 struct Random(u64);
@@ -149,7 +150,7 @@ fn identifiers_and_addresses() {
             assert_eq!(Ark::parse(&ark.to_string()).unwrap(), ark);
         }
         check(&text);
-        let _ = mail::check_address(&text);
+        let _ = mail_address::check_address(&text);
         assert!(
             callback::verify(b"another secret", "1700000000", &text, bytes, 1_700_000_000, 1)
                 .is_err()

@@ -2,7 +2,7 @@
 //! start, the latter two with a login.
 
 #![allow(clippy::unwrap_used)]
-use archive::outbox::mail::{Mail, MailSettings, Security, probe, send};
+use archive::transfer::mail::{Mail, MailSettings, Security, probe, send};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -5,8 +5,8 @@ use super::deposit::How;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use archive::dry::{self, Verdict};
-use archive::site::Site;
+use archive::app::Site;
+use archive::intake::precheck::{self, Verdict};
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ pub fn run(
     let options = how.options()?;
     let mut good = true;
     for text in sources {
-        let source = archive::item::Source::parse(text)?;
+        let source = archive::model::item::Source::parse(text)?;
         let verdict: Verdict =
-            super::site::block_on(dry::check(site, &how.collection, &source, &options))?
+            super::site::block_on(precheck::check(site, &how.collection, &source, &options))?
                 .map_err(|e| super::deposit::refused(&source, e))?;
         good &= !verdict.problems.has_errors();
         if global.json {

@@ -7,9 +7,9 @@ use crate::cmd::site;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
-use archive::collection::{self, Collection};
 use archive::config::{Config, check_name};
-use archive::profile::Profile;
+use archive::model::profile::Profile;
+use archive::registry::collection::{self, Collection};
 use clap::Subcommand;
 use serde_json::json;
 

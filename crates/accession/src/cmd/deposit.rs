@@ -6,12 +6,14 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::os_user;
-use archive::deposit::kind::{self, Deposited};
-use archive::deposit::{self, NewDeposit, Options, Receipt, payload};
-use archive::item::{Claimed, Mode, Source, Update};
+use archive::app::Site;
+use archive::intake::accept::{self, NewDeposit, Receipt};
 use archive::metadata::Metadata;
+use archive::model::item::{Claimed, Mode, Source, Update};
+use archive::package::kind::{self, Deposited};
+use archive::package::payload;
+use archive::registry::deposit::Options;
 use archive::registry::waits;
-use archive::site::Site;
 use queue::rules::batch::{self, Batch};
 use queue::{BatchState, Catalog};
 use std::collections::HashSet;
@@ -158,7 +160,7 @@ impl How {
             metadata.say_dc(element, value)?;
         }
         for address in &self.notify {
-            archive::outbox::mail::check_address(address)?;
+            archive::model::mail_address::check_address(address)?;
         }
         let identifier = self.id.as_deref().map(archive::identifier::normalise).transpose()?;
         Ok(Options {
@@ -228,7 +230,7 @@ pub fn accept(
     let mut deposits = Vec::with_capacity(sources.len());
     for text in sources {
         let named = Source::parse(text)?;
-        let source = named.resolved().map_err(|e| refused(&named, e))?;
+        let source = kind::resolved(&named).map_err(|e| refused(&named, e))?;
         let kind = match (&source, options.kind) {
             (_, Some(kind)) => kind,
             (Source::Path(_), None) => kind::of_path(&source.path().unwrap_or_default())
@@ -256,7 +258,7 @@ pub fn accept(
     }
     let receipts: archive::Result<Vec<Receipt>> = site.db.write_blocking(move |tx| {
         let catalog = Catalog::load(tx)?;
-        deposits.iter().map(|new| deposit::accept(tx, &catalog, new)).collect()
+        deposits.iter().map(|new| accept::accept(tx, &catalog, new)).collect()
     });
     Ok(receipts?)
 }

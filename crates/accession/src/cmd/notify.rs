@@ -4,9 +4,9 @@
 use crate::exit::Failure;
 use crate::output::{self, count};
 use crate::session::parse_duration;
-use archive::outbox;
-use archive::outbox::unsent::{self, Left};
-use archive::site::Site;
+use archive::app::Site;
+use archive::model::pipelines;
+use archive::scheduler::unsent::{self, Left};
 use queue::runtime::Stop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,7 +66,7 @@ pub async fn end_when_stalled(
     quiet: bool,
 ) {
     let other = |pipeline: &str, stage: &str| {
-        pipeline != outbox::REPORT && pipeline != outbox::CALLBACK && wanted(pipeline, stage)
+        pipeline != pipelines::REPORT && pipeline != pipelines::CALLBACK && wanted(pipeline, stage)
     };
     let (site, other) = (&site, &other);
     loop {
@@ -97,7 +97,7 @@ fn say(left: &Left) {
 }
 
 fn sentence(left: &Left) -> String {
-    let what = are(left.count, if left.kind == outbox::REPORT { "mail" } else { "callback" });
+    let what = are(left.count, if left.kind == pipelines::REPORT { "mail" } else { "callback" });
     let why = output::printable(&left.why);
     match left.failed {
         true => format!(

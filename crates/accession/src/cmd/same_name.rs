@@ -4,12 +4,14 @@
 use super::site;
 use crate::exit::Failure;
 use crate::output;
-use archive::deposit::Options;
-use archive::deposit::kind::Deposited;
-use archive::derived::{self, Meeting, early};
-use archive::item::{Mode, Source};
+use archive::app::Site;
+use archive::intake::early;
+use archive::model::item::{Mode, Source};
+use archive::model::place::place_of;
+use archive::package::kind::Deposited;
+use archive::registry::deposit::Options;
+use archive::registry::derived::{self, Meeting};
 use archive::registry::resolve::Found;
-use archive::site::Site;
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
 
@@ -31,7 +33,7 @@ pub fn settle(
     options: &mut Options,
     asking: Asking<'_>,
 ) -> Result<(), Failure> {
-    let (of, name, place) = (collection.to_string(), source.file_name(), derived::place_of(source));
+    let (of, name, place) = (collection.to_string(), source.file_name(), place_of(source));
     let said = options.clone();
     let found: archive::Result<Option<Found>> =
         site.db.read_blocking(move |tx| early::candidate(tx, &of, &name, &place, &said));

@@ -3,8 +3,10 @@
 use crate::cli::Global;
 use crate::exit::Failure;
 use crate::session::{Session, data_directory, make_private};
+use archive::app::Site;
 use archive::config::{Config, Flags, Loaded};
-use archive::site::Site;
+use archive::model::pipelines;
+use archive::pipeline::ingest;
 use std::sync::Arc;
 
 /// The configuration that applies here, and where each value came from.
@@ -13,7 +15,7 @@ pub fn configuration(global: &Global) -> Result<Loaded, Failure> {
     let flags = Flags { config: global.config.clone(), set: global.set.clone() };
     let env = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Ok(Config::load(&flags, env, &data)?)
+    Ok(Config::load(&flags, env, &data, &ingest::PIPELINE.stage_names())?)
 }
 
 /// Everything a process needs that works for the archive.
@@ -28,7 +30,7 @@ pub fn open(global: &Global, options: db::Options) -> Result<(Arc<Site>, Loaded)
         .load(None)
         .map_err(|e| Failure::unable("signatures", e.to_string()))?;
     let identifier = pronom::Identifier::new(signatures);
-    let site = Site::open(session.db.clone(), &loaded.config, &data, identifier)?;
+    let site = archive::setup::open(session.db.clone(), &loaded.config, &data, identifier)?;
     Ok((Arc::new(site), loaded))
 }
 
@@ -36,7 +38,7 @@ pub fn open(global: &Global, options: db::Options) -> Result<(Arc<Site>, Loaded)
 /// before anything is deposited.
 pub fn prepare(global: &Global) -> Result<(), Failure> {
     let session = Session::open(global)?;
-    if session.read(|_, _, catalog| Ok(catalog.named(archive::stage::PIPELINE).is_ok()))? {
+    if session.read(|_, _, catalog| Ok(catalog.named(pipelines::INGEST).is_ok()))? {
         return Ok(());
     }
     let config = configuration(global)?.config;

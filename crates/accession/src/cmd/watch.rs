@@ -4,7 +4,7 @@ use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use archive::site::Site;
+use archive::app::Site;
 use archive::watch::status::{self, PlaceStatus};
 use clap::Subcommand;
 use queue::view::show_time;

@@ -78,7 +78,7 @@ fn two_versions_that_wait_at_once_are_taken_in_order() {
 fn a_version_that_arrives_while_the_one_before_is_in_any_stage_comes_after_it() {
     let world = World::local(1);
     let web = crate::support::web::serve(world.dir.path());
-    for stage in archive::stage::STAGES {
+    for stage in archive::pipeline::ingest::PIPELINE.stage_names() {
         let path = world.path(&format!("{stage}/1/o"));
         directory(&path, &[("a.txt", "old")]);
         // What is here passes these two stages by.

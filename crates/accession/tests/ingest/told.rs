@@ -161,7 +161,7 @@ fn told(world: &World) {
         let (head, body) =
             call.split_once("\n\n").unwrap_or_else(|| call.split_once("\r\n\n").unwrap());
         let timestamp: i64 = header(head, "Accession-Timestamp").parse().unwrap();
-        let expected = archive::outbox::callback::sign(b"hush", timestamp, body.as_bytes());
+        let expected = archive::transfer::callback::sign(b"hush", timestamp, body.as_bytes());
         assert_eq!(header(head, "Accession-Signature"), expected, "{call}");
         assert!(ids.insert(header(head, "Accession-Id").to_string()), "each is sent once: {call}");
     }

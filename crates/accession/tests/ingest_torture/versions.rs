@@ -7,7 +7,7 @@ use crate::support::world::World;
 #[test]
 fn a_version_arrives_while_another_is_in_each_stage() {
     let world = World::local(1);
-    for stage in archive::stage::STAGES {
+    for stage in archive::pipeline::ingest::PIPELINE.stage_names() {
         let path = world.path(&format!("box-{stage}"));
         packages::directory(&path, &packages::small(5, "first"));
         world.done(&["jobs", "pause", "ingest", "--stage", stage]);

@@ -265,7 +265,8 @@ pub fn failpoints() -> Vec<String> {
             }
         }
     }
-    let mut names: Vec<String> = archive::stage::STAGES.map(str::to_string).to_vec();
+    let mut names: Vec<String> =
+        archive::pipeline::ingest::PIPELINE.stage_names().into_iter().map(str::to_string).collect();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../archive/src"), &mut names);
     names.sort();
     names.dedup();

@@ -1,11 +1,10 @@
 //! What a configuration must keep to beyond its form.
 
+use super::allow::Allowed;
 use super::origin::flatten;
 use super::sections::{AllowPrivate, Config};
 use super::settings::setting;
-use crate::fetch::Allowed;
-use crate::profile::is_address;
-use crate::stage::STAGES;
+use crate::model::profile::is_address;
 use serde_json::Value;
 
 /// Something that is wrong with one setting. The message follows the key.
@@ -52,10 +51,11 @@ pub fn check_name(name: &str) -> Result<(), String> {
 }
 
 impl Config {
-    /// Everything that is wrong with it, once defaults are filled in.
-    pub fn problems(&self) -> Vec<Problem> {
+    /// Everything that is wrong with it, once defaults are filled in. `stages` are those that can
+    /// have settings.
+    pub fn problems(&self, stages: &[&str]) -> Vec<Problem> {
         let mut found = check_bounds("", &serde_json::json!(self));
-        self.check_names(&mut found);
+        self.check_names(stages, &mut found);
         self.check_values(&mut found);
         for (name, profile) in &self.collections {
             let own = profile.problems().into_iter();
@@ -74,14 +74,14 @@ impl Config {
     }
 
     /// What is wrong with a profile beside this configuration, such as a store it does not have.
-    pub fn problems_here(&self, profile: &crate::profile::Profile) -> Vec<Problem> {
+    pub fn problems_here(&self, profile: &crate::model::profile::Profile) -> Vec<Problem> {
         let mut found = Vec::new();
         for (key, names) in [("stores", &profile.stores), ("later_stores", &profile.later_stores)] {
             for name in names.iter().filter(|name| !self.stores.contains_key(*name)) {
                 found.push(Problem::new(key, format!("names the store `{name}`, which is not configured; add [stores.{name}] or name one of: {}", self.names(&self.stores))));
             }
         }
-        if profile.identifiers == crate::profile::Identifiers::Ezid
+        if profile.identifiers == crate::model::profile::Identifiers::Ezid
             && self.identifiers.ezid.is_none()
         {
             found.push(Problem::new("identifiers", "is `ezid`, but [identifiers.ezid] is not configured; add it with url, user, password_file and shoulder"));
@@ -99,7 +99,7 @@ impl Config {
         map.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 
-    fn check_names(&self, found: &mut Vec<Problem>) {
+    fn check_names(&self, stages: &[&str], found: &mut Vec<Problem>) {
         let stores = self.stores.keys().map(|name| ("stores", name));
         let collections = self.collections.keys().map(|name| ("collections", name));
         let work_space = [("work_space.name", &self.work_space.name)];
@@ -108,8 +108,8 @@ impl Config {
                 found.push(Problem::new(section, message));
             }
         }
-        for name in self.stages.keys().filter(|name| !STAGES.contains(&name.as_str())) {
-            let all = STAGES.join(", ");
+        for name in self.stages.keys().filter(|name| !stages.contains(&name.as_str())) {
+            let all = stages.join(", ");
             found.push(Problem::new(
                 format!("stages.{name}"),
                 format!("is no stage; there are {all}"),

@@ -6,7 +6,7 @@ use super::place::{place, readings};
 use super::sections::{Config, StoreSection};
 use super::settings::{sections, setting};
 use super::variables::key_of;
-use crate::profile::MASK;
+use crate::model::profile::MASK;
 use crate::{Error, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -41,10 +41,12 @@ pub struct Loaded {
 
 impl Config {
     /// The configuration for a data directory. Relative paths in it are below that directory.
+    /// `stages` are those that can have settings.
     pub fn load(
         flags: &Flags,
         env: impl IntoIterator<Item = (String, String)>,
         data_dir: &Path,
+        stages: &[&str],
     ) -> Result<Loaded> {
         let env: BTreeMap<String, String> = env.into_iter().collect();
         let named = flags
@@ -68,7 +70,7 @@ impl Config {
             .map_err(|error| incomplete(&tree, &origins, &error))?;
         config.fill_in(data_dir);
         let loaded = Loaded { config, origins, file };
-        loaded.check()?;
+        loaded.check(stages)?;
         Ok(loaded)
     }
 
@@ -125,8 +127,8 @@ impl Loaded {
     }
 
     /// Refuses what is wrong, all of it at once.
-    fn check(&self) -> Result<()> {
-        let problems = self.config.problems();
+    fn check(&self, stages: &[&str]) -> Result<()> {
+        let problems = self.config.problems(stages);
         if problems.is_empty() {
             return Ok(());
         }

@@ -27,7 +27,7 @@ impl Case {
     }
 
     fn load(&self) -> Result<Loaded> {
-        Config::load(&self.flags, self.env.clone(), self.dir.path())
+        Config::load(&self.flags, self.env.clone(), self.dir.path(), &["storing", "verifying"])
     }
 
     fn error(&self) -> String {

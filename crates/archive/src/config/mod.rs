@@ -1,6 +1,7 @@
 //! The configuration: one TOML file, environment variables over it, flags over those, and for
 //! every value where it came from.
 
+mod allow;
 pub mod bytes;
 mod check;
 mod load;
@@ -11,6 +12,7 @@ mod sections;
 mod settings;
 mod variables;
 
+pub use allow::AllowList;
 pub use check::{Problem, check_bounds, check_name};
 pub use load::{FILE_NAME, Flags, Loaded};
 pub use origin::{Entry, Origin};

@@ -1,7 +1,7 @@
 //! The sections of the configuration, with the values they have when nothing is said.
 
 use super::bytes;
-use crate::profile::Profile;
+use crate::model::profile::Profile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -2,9 +2,9 @@
 //! expands. It is checked against what a container announces before anything is written, and
 //! against what is read.
 
-use crate::error::{Error, Result};
-use crate::profile::Profile;
-use crate::site::Settings;
+use crate::app::Settings;
+use crate::model::error::{Error, Result};
+use crate::model::profile::Profile;
 
 /// The limits that apply to one package.
 #[derive(Debug, Clone, Copy)]

@@ -3,8 +3,8 @@
 
 use super::survey::Survey;
 use super::{path, reading_failed};
-use crate::error::Result;
-use crate::problem::Problems;
+use crate::model::error::Result;
+use crate::model::problem::Problems;
 use bagit::source::{Kind, Members};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

@@ -3,14 +3,20 @@
 
 pub mod bounds;
 pub mod empty;
+pub mod kind;
 pub mod known;
+pub mod manifest;
 pub mod pass;
 pub mod path;
+pub mod payload;
+pub mod program;
+pub mod reading;
 pub mod stretch;
 pub mod survey;
 pub mod unpack;
+pub mod validate;
 
-use crate::error::{Error, Result};
+use crate::model::error::{Error, Result};
 use bagit::beneath::{self, EntryInfo, Opened, Refused};
 use bagit::source::directory::Directory;
 use bagit::source::tar::{self, TarFile};
@@ -67,7 +73,7 @@ impl Owner {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Package {
     pub form: Form,
-    /// A path, encoded as in [`crate::item::Source`].
+    /// A path, encoded as in [`crate::model::item::Source`].
     pub path: String,
     /// The deposited name, which bags are compared with.
     pub name: String,
@@ -93,7 +99,7 @@ impl Package {
         };
         Ok(Package {
             form,
-            path: crate::item::Source::from_path(path)?.to_string(),
+            path: crate::model::item::Source::from_path(path)?.to_string(),
             name: name.to_string(),
             fetched: false,
             owner,
@@ -138,7 +144,7 @@ impl Package {
     }
 
     pub fn path(&self) -> PathBuf {
-        crate::item::Source::Path(self.path.clone()).path().unwrap_or_default()
+        crate::model::item::Source::Path(self.path.clone()).path().unwrap_or_default()
     }
 
     /// Opens the package, if it is still the one that was looked at first.
@@ -352,7 +358,7 @@ mod tests {
         ] {
             let path = dir.path().join(std::ffi::OsStr::from_bytes(on_disk));
             std::fs::write(&path, "x").unwrap();
-            let named = crate::item::Source::from_path(&path).unwrap().file_name();
+            let named = crate::model::item::Source::from_path(&path).unwrap().file_name();
             let package =
                 Package::at(Owner::Archive, Form::File, &path, deposited.unwrap_or(&named))
                     .unwrap();

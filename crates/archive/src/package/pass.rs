@@ -2,8 +2,8 @@
 //! it goes by, by as many threads as there are processors.
 
 use super::Package;
-use crate::error::Result;
-use crate::format::Format;
+use crate::model::error::Result;
+use crate::model::format::Format;
 use bagit::source::Members;
 use bagit::{Algorithms, Digests, Hasher};
 use pronom::Identifier;

@@ -3,7 +3,7 @@
 
 use super::bounds::Bounds;
 use super::{Package, unreadable};
-use crate::error::{Error, Result};
+use crate::model::error::{Error, Result};
 use bagit::Serialization;
 use bagit::source::open::decompress;
 use std::fs::File;

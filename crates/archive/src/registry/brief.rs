@@ -1,7 +1,7 @@
 //! What became of a job, in a few words for those who watch.
 
-use crate::error::Result;
-use crate::ingest::Summary;
+use crate::model::error::Result;
+use crate::registry::ingest::Summary;
 use db::{FromRow, Row, Statement, Tx, statement};
 use queue::Catalog;
 

@@ -1,8 +1,8 @@
-//! Events as they are kept for ever.
+//! Events: those of a job on its way, and those that are kept for ever.
 
-use crate::error::Result;
-use crate::event::{Event, Person};
-use db::{Statement, Tx, Value, statement};
+use crate::model::error::Result;
+use crate::model::event::{Event, Person};
+use db::{FromRow, Row, Statement, Tx, Value, statement};
 
 /// Records events; what is recorded already stays as it is.
 pub fn insert(
@@ -36,4 +36,34 @@ pub fn adopt(tx: &mut Tx<'_>, object: i64, event: &Event) -> Result<()> {
     const ADOPT: Statement = statement!(events::adopt_event);
     tx.send(&ADOPT, &db::params![&event.id, object])?;
     Ok(())
+}
+
+/// Keeps events of a job that is on its way; what is kept already stays as it was.
+pub fn keep(tx: &mut Tx<'_>, job: i64, events: &[Event]) -> queue::Result<()> {
+    const KEEP: Statement = statement!(events::keep_events);
+    let texts: Vec<String> = events.iter().map(|e| serde_json::json!(e).to_string()).collect();
+    let rows: Vec<[Value<'_>; 2]> =
+        events.iter().zip(&texts).map(|(e, text)| db::params![&e.id, text]).collect();
+    tx.send_each(&KEEP, &db::params![job], &rows)?;
+    Ok(())
+}
+
+struct Kept(Event);
+
+impl FromRow for Kept {
+    fn from_row(row: &Row<'_>) -> db::Result<Kept> {
+        let text: String = row.get(0)?;
+        serde_json::from_str(&text)
+            .map(Kept)
+            .map_err(|e| db::Error::Other("an event".to_string(), e.to_string()))
+    }
+}
+
+/// The events of a job on its way, in the order of their time.
+pub fn kept(tx: &mut Tx<'_>, job: i64) -> queue::Result<Vec<Event>> {
+    const KEPT: Statement = statement!(events::kept_events);
+    let rows: Vec<Kept> = tx.query(&KEPT, &db::params![job])?;
+    let mut events: Vec<Event> = rows.into_iter().map(|k| k.0).collect();
+    events.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
+    Ok(events)
 }

@@ -3,8 +3,13 @@
 pub mod brief;
 pub mod carried;
 pub mod check;
+pub mod collection;
 pub mod compare;
+pub mod deposit;
+pub mod derived;
 pub mod events;
+pub mod ingest;
+pub mod messages;
 pub mod placed;
 pub mod premis;
 pub mod rebuild;

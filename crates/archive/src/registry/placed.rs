@@ -1,7 +1,7 @@
 //! Which stores have copies, beside which stores are configured.
 
 use crate::config::{Config, DEFAULT_STORE};
-use crate::error::{Error, Result};
+use crate::model::error::{Error, Result};
 use db::{Statement, Tx, statement};
 use std::path::Path;
 

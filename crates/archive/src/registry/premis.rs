@@ -1,14 +1,14 @@
 //! An object's PREMIS record, from the registry, page by page.
 
 use super::view::{self, CopyView, EventView, FileView, ObjectView, VersionView};
-use crate::error::{Error, Result};
-use crate::event::Person;
-use crate::format::Candidate;
+use crate::app::Site;
+use crate::model::error::{Error, Result};
+use crate::model::event::Person;
+use crate::model::format::Candidate;
 use crate::premis::{
     Agent, AgentType, Event, EventType, FileRecord, Format, LinkedAgent, Location, Object, Role,
     Version, Writer,
 };
-use crate::site::Site;
 use crate::stores::object_error;
 use db::Db;
 use std::collections::BTreeMap;

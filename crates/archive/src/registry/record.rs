@@ -1,9 +1,9 @@
 //! Recording a version: one transaction for any number of files.
 
-use crate::error::Result;
-use crate::event;
-use crate::ingest::{self, Ingest};
-use crate::stage::verifying::ingested_at;
+use crate::model::error::Result;
+use crate::model::event::ingested_at;
+use crate::registry::events;
+use crate::registry::ingest::{self, Ingest};
 use db::{Micros, Statement, Tx, statement};
 
 /// What is recorded of a version beside its files.
@@ -12,7 +12,7 @@ pub struct NewVersion {
     pub ingest: Ingest,
     pub submitter: String,
     pub message: Option<String>,
-    /// Where the package came from; see [`crate::derived`].
+    /// Where the package came from; see [`crate::registry::derived`].
     pub place: String,
     pub replaces: bool,
     pub fixity_micros: Micros,
@@ -32,7 +32,7 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
     let (Some(object), Some(version)) = (ingest.object, ingest.version) else {
         return Ok(());
     };
-    let events = event::kept(tx, ingest.job)?;
+    let events = events::kept(tx, ingest.job)?;
     let now = ingested_at(&events);
     let metadata = serde_json::json!(ingest.metadata).to_string();
     let summary = &ingest.summary;
@@ -68,7 +68,7 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
     )?;
     tx.send(&COUNT, &db::params![object, version])?;
     copies(tx, new, object, version)?;
-    super::events::insert(tx, Some(object), Some(version), Some(ingest.job), &events)?;
+    events::insert(tx, Some(object), Some(version), Some(ingest.job), &events)?;
     tx.send(&INGEST, &db::params![ingest.job, now])?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What a batch's report says, from what the registry and the queue know.
 
-use crate::error::Result;
-use crate::ingest::Summary;
+use crate::model::error::Result;
+use crate::registry::ingest::Summary;
 use crate::report::{
     self as told, BatchReport, CancelLine, ChangeLine, DEPOSIT_AGAIN, FailureLine, FormatCount,
     Head, ObjectLine, REQUEUE, ReviewLine, SUPERSEDED, UnfinishedLine,

@@ -1,10 +1,10 @@
 //! Finding the object a job is about, or reserving one; comparing files with its current version.
 
-use crate::codes::ObjectState;
-use crate::error::{Error, Result};
 use crate::identifier::Minter;
-use crate::identity::{Identity, check_mode};
-use crate::item::Mode;
+use crate::model::codes::ObjectState;
+use crate::model::error::{Error, Result};
+use crate::model::identity::{Identity, check_mode};
+use crate::model::item::Mode;
 use db::{FromRow, Row, Statement, Tx, Value, statement};
 
 /// What a deposit and its package say of an object.
@@ -45,7 +45,7 @@ pub struct Found {
     pub state: ObjectState,
     pub head: i64,
     pub metadata: Option<String>,
-    /// Where its current version came from; see [`crate::derived`].
+    /// Where its current version came from; see [`crate::registry::derived`].
     pub place: Option<String>,
     pub local_ids: Vec<String>,
     /// Local ids that were said and are another object's.

@@ -1,7 +1,7 @@
 //! What a success supersedes, compared with it: the earlier failed deposits of the same thing. Their
 //! batches count them as preserved only if every file is the same.
 
-use crate::error::Result;
+use crate::model::error::Result;
 use db::{Statement, Tx, statement};
 use queue::Content;
 use queue::rules::replacing;

@@ -1,9 +1,9 @@
 //! Looking at what is kept: objects, versions, files, copies, events; page by page.
 
-use crate::codes::{CopyState, ObjectState};
-use crate::error::{Error, Result};
-use crate::event::Person;
 use crate::metadata::Metadata;
+use crate::model::codes::{CopyState, ObjectState};
+use crate::model::error::{Error, Result};
+use crate::model::event::Person;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::Serialize;
 
@@ -111,7 +111,7 @@ pub struct NamedObject {
 /// not there is an error: nothing in it would look like an empty one.
 pub fn page(tx: &mut Tx<'_>, filter: &Filter) -> Result<(Vec<NamedObject>, bool)> {
     if let Some(name) = &filter.collection
-        && crate::collection::find(tx, name)?.is_none()
+        && crate::registry::collection::find(tx, name)?.is_none()
         && list(tx, &Filter { limit: 1, after: 0, ..of_collection(name) })?.is_empty()
     {
         return Err(Error::permanent(

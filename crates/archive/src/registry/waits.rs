@@ -1,6 +1,7 @@
 //! Why a whole batch does not go on: somebody stopped it, and can let it go on.
 
-use crate::error::Result;
+use crate::model::error::Result;
+use crate::model::pipelines::{BATCH, INGEST};
 use db::Tx;
 use queue::rules::batch::Batch;
 use queue::rules::operator::hold::{self, Group};
@@ -17,16 +18,15 @@ pub fn anything_stopped(tx: &mut Tx<'_>) -> Result<bool> {
 /// worker. `None` if all have one, or the batch is over.
 pub fn without_workers(tx: &mut Tx<'_>, batch: &Batch) -> Result<Option<String>> {
     let mut needed: Vec<String> = Vec::new();
-    let mut need = |pipeline: &str, stages: &[&str]| {
-        needed.extend(stages.iter().map(|stage| format!("{pipeline}/{stage}")));
-    };
-    match batch.state {
-        BatchState::Pending => {
-            need(crate::deposit::PIPELINE, &crate::deposit::STAGES);
-            need(crate::stage::PIPELINE, &crate::stage::STAGES);
-        }
-        BatchState::Processing => need(crate::stage::PIPELINE, &crate::stage::STAGES),
+    let pipelines: &[&str] = match batch.state {
+        BatchState::Pending => &[BATCH, INGEST],
+        BatchState::Processing => &[INGEST],
         _ => return Ok(None),
+    };
+    let catalog = Catalog::load(tx)?;
+    for pipeline in pipelines {
+        let stages = &catalog.named(pipeline)?.stages;
+        needed.extend(stages.iter().map(|stage| format!("{pipeline}/{}", stage.name)));
     }
     let now = tx.now();
     let served = queue::view::served(tx, now)?;
@@ -69,7 +69,7 @@ fn paused(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Option<St
                 let Ok(pipeline) = catalog.pipeline(found.id) else { continue };
                 let name = &pipeline.name;
                 let concerns = match batch.state {
-                    BatchState::Pending => name == crate::deposit::PIPELINE,
+                    BatchState::Pending => name == BATCH,
                     _ => found.id == batch.pipeline,
                 };
                 if !concerns {

@@ -1,7 +1,7 @@
 //! Walks over the objects of a store: past one that cannot be read, and not past a store that is
 //! down.
 
-use crate::error::{Error, Result};
+use crate::model::error::{Error, Result};
 
 /// If a store does not answer for so many objects in a row, it is down.
 const UNANSWERED_MAX: u32 = 5;

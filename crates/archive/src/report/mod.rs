@@ -19,7 +19,6 @@ mod words;
 pub(crate) use depositor::without_commands;
 pub use mail::{Attached, MAIL_BYTES_MAX, mail_is_cut, mail_subject, mail_text};
 pub use reviews::{ReviewLine, reviews_subject, reviews_text};
-pub(crate) use words::shortened;
 pub use words::{all_preserved, problems, verdict};
 
 use db::Micros;

@@ -1,35 +1,8 @@
 //! The words that all renderings share: safe text, counts, and the sentences about a whole batch.
 
+pub(super) use crate::model::text::{one_line, printable, shortened};
+
 use super::{FailureLine, Head, ProblemLine, REQUEUE, Reader, depositor};
-
-/// Text that can do nothing where it is shown: control characters and the marks that reorder or
-/// hide text become visible.
-pub(super) fn printable(text: &str) -> String {
-    let hidden = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
-    };
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if hidden(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
-    }
-    shown
-}
-
-/// The same on one line.
-pub(super) fn one_line(text: &str) -> String {
-    printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The same, cut if it is longer.
-pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
-    let line = one_line(text);
-    if line.len() <= bytes_max {
-        return line;
-    }
-    let end = (0..=bytes_max).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}…", &line[..end])
-}
 
 /// `1536` as `1.5 KiB`.
 pub(super) fn size(bytes: i64) -> String {

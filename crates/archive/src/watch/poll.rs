@@ -1,10 +1,12 @@
 //! One round: what is ready is deposited, and depositors are told what became of the rest.
 
 use super::{Ready, look, names, received, recognise, results, step, submitter, take};
-use crate::collection;
 use crate::config::WatchSection;
-use crate::deposit::{self, NewDeposit, Options, Receipt, kind, payload};
-use crate::item::Source;
+use crate::intake::accept::{self, NewDeposit, Receipt};
+use crate::model::item::Source;
+use crate::package::{kind, payload};
+use crate::registry::collection;
+use crate::registry::deposit::Options;
 use crate::{Error, Result};
 use db::{Db, Micros, Statement, Tx, statement};
 use queue::rules::batch;
@@ -157,7 +159,7 @@ fn place_of(watch: &WatchSection, package: &Ready) -> Result<String> {
     }
     // The watched directory may be a link.
     let path = real(root(watch))?.join(&package.name);
-    Ok(crate::derived::place_of(&Source::from_path(&path)?))
+    Ok(crate::model::place::place_of(&Source::from_path(&path)?))
 }
 
 /// A path of the archive's own or of its configuration, without links.
@@ -204,7 +206,7 @@ fn accept(
     let profile = collection::find(tx, &new.collection)?;
     let beside = watch.results || profile.is_some_and(|profile| profile.results_beside);
     let catalog = Catalog::load(tx)?;
-    let receipt = deposit::accept(tx, &catalog, &new)?;
+    let receipt = accept::accept(tx, &catalog, &new)?;
     if !take(tx, watch, package, receipt.batch)? {
         return Err(Error::permanent(TAKEN, "another process took it, or it changed"));
     }

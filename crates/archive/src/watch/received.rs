@@ -6,7 +6,7 @@
 use super::Ready;
 use super::list::Reread;
 use crate::config::WatchSection;
-use crate::fetch::of_disk;
+use crate::transfer::fetch::of_disk;
 use crate::{Error, Result};
 use db::{Db, Micros, Statement, Tx, statement};
 use futures_util::TryStreamExt;

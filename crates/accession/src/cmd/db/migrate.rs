@@ -5,7 +5,7 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::address;
-use archive::stage::failpoint;
+use archive::pipeline::failpoint;
 use db::{Address, Move, MoveStep, Moved, Options};
 use indicatif::ProgressBar;
 use std::time::Duration;

@@ -10,7 +10,7 @@ use super::{ingest, notify, site};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use archive::site::Site;
+use archive::app::Site;
 use clap::Parser;
 use queue::BatchState;
 use std::ffi::OsString;

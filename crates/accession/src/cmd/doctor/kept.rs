@@ -4,8 +4,8 @@ use super::Finding;
 use crate::cli::Global;
 use crate::exit::Failure;
 use crate::session::{Session, data_directory};
-use archive::collection::{self, Collection};
 use archive::config::Config;
+use archive::registry::collection::{self, Collection};
 use archive::registry::placed;
 use std::collections::BTreeSet;
 

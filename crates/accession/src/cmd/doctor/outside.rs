@@ -137,8 +137,8 @@ async fn mail(config: &Config) -> Finding {
     let Some(section) = &config.mail else {
         return Finding::ok("mail", "not configured: no mail is sent");
     };
-    let settings = archive::outbox::sending::mail_settings(section);
-    match archive::outbox::mail::probe(&settings).await {
+    let settings = archive::pipeline::outbox::sending::mail_settings(section);
+    match archive::transfer::mail::probe(&settings).await {
         Ok(()) => Finding::ok("mail", format!("{}:{} takes mail", section.host, section.port())),
         Err(error) => Finding::problem(
             "mail",

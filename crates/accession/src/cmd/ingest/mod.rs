@@ -9,7 +9,7 @@ use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use archive::site::Site;
+use archive::app::Site;
 use archive::worker::WATCHING;
 use queue::rules::batch;
 use queue::runtime::{Settings, Stop};

@@ -2,8 +2,8 @@
 //! worked on, with its bytes, their rate and the time left.
 
 use crate::output::{self, bars};
+use archive::app::Site;
 use archive::registry::waits;
-use archive::site::Site;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use queue::Status;
 use queue::rules::batch;

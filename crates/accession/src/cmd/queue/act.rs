@@ -5,7 +5,7 @@ use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_duration};
-use archive::deposit::cancelling;
+use archive::intake::cancelling;
 use queue::rules::batch;
 use queue::rules::operator::hold::{self, Group, JobHold};
 use queue::rules::operator::pause::{self as pause_rule, Scope};
@@ -163,7 +163,7 @@ pub struct Discard {
 pub fn discard(args: Discard, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
     for_jobs(&session, &args.jobs, &args.act, |tx, _, catalog, actor, job| {
-        archive::janitor::release_failed(tx, catalog, actor, job)
+        archive::scheduler::janitor::release_failed(tx, catalog, actor, job)
     })?;
     told(
         &session,

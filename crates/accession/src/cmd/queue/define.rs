@@ -5,7 +5,7 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
-use archive::problem::plural;
+use archive::model::text::plural;
 use queue::rules::operator::{Actor, cancel};
 use queue::rules::{budget, pipelines};
 

@@ -5,7 +5,7 @@ use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_duration};
-use archive::deposit::cancelling;
+use archive::intake::cancelling;
 use queue::rules::operator::{Actor, review as seen_rule};
 use queue::rules::{batch, history, report};
 use queue::view::{self, JobView, ListFilter, ago, show_time};

@@ -3,8 +3,8 @@
 //! the names of what ended, and now and then for how much there is to do.
 
 use crate::output;
+use archive::app::Site;
 use archive::registry::brief::{Brief, brief};
-use archive::site::Site;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use queue::rules::batch;
 use queue::runtime::{Observer, RunEvent};
@@ -234,7 +234,7 @@ impl Console {
 
 impl Totals {
     fn count(&mut self, one: &Happened, brief: &Brief) {
-        if brief.pipeline == archive::stage::PIPELINE {
+        if brief.pipeline == archive::model::pipelines::INGEST {
             match one.status {
                 Status::Succeeded => self.preserved += 1,
                 Status::Failed => self.failed += 1,
@@ -277,7 +277,7 @@ impl Heard {
 /// What is said of a job that ended, or is tried again.
 fn words(one: &Happened, brief: &Brief, catalog: &Catalog) -> Option<String> {
     let name = output::printable(&brief.subject);
-    let ingest = brief.pipeline == archive::stage::PIPELINE;
+    let ingest = brief.pipeline == archive::model::pipelines::INGEST;
     match (one.status, &one.error) {
         (Status::Failed, error) => {
             let red = anstyle::AnsiColor::Red.on_default().bold();
@@ -302,8 +302,8 @@ fn words(one: &Happened, brief: &Brief, catalog: &Catalog) -> Option<String> {
             Some(format!("preserved  {name} as {}{version}: {files}, {size}", brief.identifier))
         }
         (Status::Succeeded, _) => match brief.pipeline.as_str() {
-            archive::deposit::PIPELINE => Some(format!("taken in   {name}")),
-            archive::outbox::REPORT | archive::outbox::CALLBACK => {
+            archive::model::pipelines::BATCH => Some(format!("taken in   {name}")),
+            archive::model::pipelines::REPORT | archive::model::pipelines::CALLBACK => {
                 Some(format!("sent       {name}"))
             }
             _ => Some(format!("done       {name}")),

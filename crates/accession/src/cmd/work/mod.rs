@@ -8,7 +8,8 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::parse_duration;
-use archive::site::Site;
+use archive::app::Site;
+use archive::pipeline;
 use archive::worker::WATCHING;
 use queue::runtime::{Settings, Stop, host_name};
 use std::time::Duration;
@@ -145,16 +146,15 @@ fn check_watching(args: &Args, places: usize) -> Result<(), Failure> {
 }
 
 fn check(stages: &[String]) -> Result<(), Failure> {
-    let known: Vec<&str> = archive::stage::STAGES
-        .into_iter()
-        .chain(archive::deposit::STAGES)
-        .chain(["ingest", "batch", "report", "callback", "sweep", WATCHING])
-        .collect();
-    let shown: Vec<String> = archive::stage::STAGES
-        .iter()
-        .map(|stage| format!("ingest/{stage}"))
-        .chain(archive::deposit::STAGES.iter().map(|stage| format!("batch/{stage}")))
-        .collect();
+    let staged = [&pipeline::ingest::PIPELINE, &pipeline::batch::PIPELINE];
+    let mut known: Vec<&str> = staged.iter().flat_map(|p| p.stage_names()).collect();
+    known.extend(pipeline::ALL.map(|p| p.name));
+    known.push(WATCHING);
+    let in_full = |p: &&'static pipeline::Pipeline| {
+        let name = p.name;
+        p.stages.iter().map(move |stage| format!("{name}/{}", stage.name))
+    };
+    let shown: Vec<String> = pipeline::ALL.iter().flat_map(in_full).collect();
     match stages.iter().find(|s| !known.contains(&s.as_str()) && !shown.contains(s)) {
         None => Ok(()),
         Some(unknown) => Err(Failure::refused(

@@ -1,8 +1,8 @@
 //! Content files compared with what must be there: by what the store lists, and by reading.
 
 use super::{Counts, Depth};
-use crate::content::{ContentState, Fault, Method, Referred, look, look_at_all};
-use crate::error::Result;
+use crate::model::error::Result;
+use crate::stores::content::{ContentState, Fault, Method, Referred, look, look_at_all};
 use crate::stores::{Place, store_error};
 use std::collections::HashMap;
 use store::ErrorKind;

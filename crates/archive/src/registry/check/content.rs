@@ -4,8 +4,8 @@
 use super::super::view::{self, FileView};
 use super::bytes::{self, Wanted};
 use super::{CopyCheck, Counts, Finding, Seen};
-use crate::content::{Fault, Referred};
-use crate::error::Result;
+use crate::model::error::Result;
+use crate::stores::content::{Fault, Referred};
 use crate::stores::store_error;
 use db::{Statement, statement};
 use ocfl::{ContentSet, Listing, Object, Sealed, VersionName};

@@ -9,9 +9,9 @@ mod content;
 pub mod outcome;
 
 use super::view::{self, CopyView, ObjectView};
-use crate::codes::ObjectState;
-use crate::error::{Error, Result};
-use crate::site::Site;
+use crate::app::Site;
+use crate::model::codes::ObjectState;
+use crate::model::error::{Error, Result};
 use crate::stores::{Place, object_error};
 use ocfl::{Code, Validation};
 use serde::Serialize;

@@ -1,10 +1,10 @@
 //! Records what a check of a copy has found: events, and what is known of the copy from now on.
 
 use super::{Counts, Depth, Finding, Seen};
-use crate::error::Result;
-use crate::event::Event;
+use crate::model::error::Result;
+use crate::model::event::Event;
+use crate::model::text::plural;
 use crate::premis::{EventType, Role};
-use crate::problem::plural;
 use crate::registry::events;
 use crate::registry::view::CopyView;
 use db::{Micros, Statement, Tx, statement};

@@ -6,8 +6,8 @@ mod restore;
 
 use super::view;
 use super::walk::Outage;
-use crate::error::{Error, Result};
-use crate::site::Site;
+use crate::app::Site;
+use crate::model::error::{Error, Result};
 use crate::stores::{Place, object_error};
 use db::{Micros, Statement, Tx, statement};
 use futures_util::StreamExt;

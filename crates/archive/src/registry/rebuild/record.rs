@@ -1,12 +1,12 @@
 //! Reads the record that a version carries. It is kept in a file while its object is restored,
 //! because it has a line for each of any number of files.
 
-use crate::error::{Error, Result};
-use crate::event::Event;
+use crate::blocking::blocking;
+use crate::model::error::{Error, Result};
+use crate::model::event::Event;
 use crate::package::empty::EmptyDirectory;
 use crate::package::unpack::unwritable;
 use crate::registry::carried::{Line, RECORD};
-use crate::stage::validating::blocking;
 use crate::stores::object_error;
 use futures_util::TryStreamExt;
 use ocfl::Object;

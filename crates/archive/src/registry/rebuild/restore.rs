@@ -2,8 +2,8 @@
 
 use super::record::Record;
 use super::{NEVER, find_id};
-use crate::codes::ObjectState;
-use crate::error::Result;
+use crate::model::codes::ObjectState;
+use crate::model::error::Result;
 use crate::registry::carried::Line;
 use crate::registry::events;
 use db::{Micros, Statement, Tx, Value, statement};

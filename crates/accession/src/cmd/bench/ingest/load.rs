@@ -3,9 +3,12 @@
 use crate::cli::Global;
 use crate::cmd::{ingest, notify, site};
 use crate::exit::Failure;
-use archive::deposit::{self, NewDeposit, Options};
-use archive::item::Source;
-use archive::site::Site;
+use archive::app::Site;
+use archive::intake::accept::{self, NewDeposit};
+use archive::model::item::Source;
+use archive::model::pipelines::BATCH;
+use archive::package::payload;
+use archive::registry::deposit::Options;
 use bagit::{Algorithm, TarBag, WriteOptions};
 use queue::Catalog;
 use queue::rules::batch;
@@ -133,7 +136,7 @@ impl Place {
         write_manifest(&manifest, rows)?;
         let (site, _) = site::open(&data.global, db::Options::default())?;
         let before = claims(&site)?;
-        let wanted = |pipeline: &str, _: &str| pipeline == deposit::PIPELINE;
+        let wanted = |pipeline: &str, _: &str| pipeline == BATCH;
         let began = Instant::now();
         let ids = deposit_all(&site, std::slice::from_ref(&manifest))?;
         site::block_on(async {
@@ -207,7 +210,7 @@ fn deposit_all(site: &Arc<Site>, sources: &[PathBuf]) -> Result<Vec<i64>, Failur
             let source = Source::from_path(path)?;
             let manifest = path.extension().is_some_and(|e| e == "checkm");
             let payload = match manifest {
-                true => Some(deposit::payload::keep(&site.settings.payloads, path)?),
+                true => Some(payload::keep(&site.settings.payloads, path)?),
                 false => None,
             };
             Ok(NewDeposit {
@@ -222,7 +225,7 @@ fn deposit_all(site: &Arc<Site>, sources: &[PathBuf]) -> Result<Vec<i64>, Failur
         .collect::<archive::Result<_>>()?;
     let ids: archive::Result<Vec<i64>> = site.db.write_blocking(move |tx| {
         let catalog = Catalog::load(tx)?;
-        deposits.iter().map(|new| deposit::accept(tx, &catalog, new).map(|r| r.batch)).collect()
+        deposits.iter().map(|new| accept::accept(tx, &catalog, new).map(|r| r.batch)).collect()
     });
     Ok(ids?)
 }
@@ -244,7 +247,7 @@ fn claims(site: &Arc<Site>) -> Result<f64, Failure> {
         let began = Instant::now();
         let undone: queue::Result<()> = site.db.write_blocking(|tx| {
             let catalog = Catalog::load(tx)?;
-            let stage = catalog.named(archive::stage::PIPELINE)?.first().id;
+            let stage = catalog.named(archive::model::pipelines::INGEST)?.first().id;
             let now = tx.now();
             let worker = queue::rules::lease::register(
                 tx,

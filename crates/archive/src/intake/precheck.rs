@@ -1,0 +1,424 @@
+//! A deposit looked at and not deposited: everything that would be wrong with it.
+
+use super::early;
+use crate::app::Site;
+use crate::blocking::blocking;
+use crate::model::codes::ObjectState;
+use crate::model::error::{Error, Result};
+use crate::model::identity::{Identity, SaidIds, check_mode};
+use crate::model::item::{Kind, Source, stem};
+use crate::model::place::place_of;
+use crate::model::problem::Problems;
+use crate::model::profile::{PayloadKind, Profile};
+use crate::package::bounds::Bounds;
+use crate::package::kind::{self, Deposited};
+use crate::package::kind::{check_kind, package_at, resolved};
+use crate::package::manifest::{self, Common, Rows};
+use crate::package::pass::{How, Progress};
+use crate::package::reading::Reader;
+use crate::package::unpack::{self, unpack};
+use crate::package::validate;
+use crate::package::{Form, Owner, Package};
+use crate::pipeline::batch::expanding;
+use crate::registry::deposit::Options;
+use crate::registry::derived::{self, Meeting};
+use crate::registry::resolve::{self, Asked, Found, MintedBy};
+use crate::registry::view::FileView;
+use bagit::{Algorithm, Serialization};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Verdict {
+    pub source: String,
+    pub kind: String,
+    pub objects: u64,
+    pub files: u64,
+    pub bytes: u64,
+    pub problems: Problems,
+}
+
+/// Looks at what would be deposited. Packages by URL are asked for and not fetched.
+pub async fn check(
+    site: &Arc<Site>,
+    collection: &str,
+    source: &Source,
+    options: &Options,
+) -> Result<Verdict> {
+    let profile = site.profile(collection).await?;
+    let (path, allowed) = match source {
+        Source::Path(_) => (resolved(source)?.path(), None),
+        Source::Url(url) => {
+            site.fetcher.local_file(url)?.map(|file| (file.path, file.fingerprint)).unzip()
+        }
+    };
+    let kind = match (&path, options.kind) {
+        (_, Some(kind)) => kind,
+        (Some(path), None) => kind::of_path(path)?,
+        (None, None) => kind::of_url(&source.file_name()),
+    };
+    let mut verdict = Verdict {
+        source: source.to_string(),
+        kind: kind.name().to_string(),
+        objects: 1,
+        files: 0,
+        bytes: 0,
+        problems: Problems::default(),
+    };
+    match (path, source, kind) {
+        (Some(path), _, Deposited::Manifest) => {
+            let place = place_of(&resolved(source).unwrap_or_else(|_| source.clone()));
+            let manifest = Manifest { path, name: source.file_name(), place, collection };
+            check_manifest(site, &profile, manifest, options, &mut verdict).await?;
+        }
+        (Some(path), _, _) => {
+            let name = source.file_name();
+            let place = place_of(&resolved(source).unwrap_or_else(|_| source.clone()));
+            let looked = Looked { path, allowed, name, place, kind, collection };
+            check_package(site, &profile, looked, options, &mut verdict).await?;
+        }
+        (None, Source::Url(url), _) => match site.fetcher.head(url).await {
+            Ok(head) => verdict.bytes = head.size.unwrap_or(0),
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => verdict.problems.error("url_not_there", url, error.to_string()),
+        },
+        (None, Source::Path(_), _) => {}
+    }
+    Ok(verdict)
+}
+
+/// An error about the package is a finding; one about this machine is not.
+fn found(problems: &mut Problems, name: &str, error: Error) -> Result<()> {
+    match error {
+        Error::Permanent { code, message, file } => {
+            problems.error(code, file.as_deref().unwrap_or(name), message);
+            Ok(())
+        }
+        Error::Invalid { problems: more, .. } => {
+            problems.errors += more.errors;
+            problems.warnings += more.warnings;
+            problems.listed.extend(more.listed);
+            Ok(())
+        }
+        other => Err(other),
+    }
+}
+
+/// A package to look at.
+struct Looked<'a> {
+    path: PathBuf,
+    /// The fingerprint of the one file that a URL may lead to.
+    allowed: Option<String>,
+    name: String,
+    /// Where it is, as objects remember it.
+    place: String,
+    kind: Deposited,
+    collection: &'a str,
+}
+
+async fn check_package(
+    site: &Arc<Site>,
+    profile: &Profile,
+    looked: Looked<'_>,
+    options: &Options,
+    verdict: &mut Verdict,
+) -> Result<()> {
+    let Looked { path, allowed, name, place, kind, collection } = looked;
+    let kind = match kind {
+        Deposited::Directory => Kind::Directory,
+        Deposited::Container => Kind::Container,
+        _ => Kind::File,
+    };
+    if let Err(error) = check_kind(profile, collection, kind, false) {
+        return found(&mut verdict.problems, &name, error);
+    }
+    let settings = &site.settings;
+    let bounds = Bounds::of(settings, profile);
+    let how = How {
+        algorithms: [Algorithm::Sha512].into_iter().collect(),
+        identifier: site.identifier.clone(),
+        threads: settings.threads,
+    };
+    let (named, claimed) = (name.clone(), options.claimed.clone());
+    let bag_profile = validate::bag_profile(profile)?;
+    let (of, its, at, said) =
+        (collection.to_string(), name.clone(), place.clone(), options.clone());
+    let candidate: Result<Option<Found>> =
+        site.db.read(move |tx| early::candidate(tx, &of, &its, &at, &said)).await;
+    let candidate = candidate?;
+    let compares = candidate.is_some();
+    let checked = blocking(move || {
+        let original = package_at(Owner::Depositor, &path, kind, &named)?;
+        let original = match &allowed {
+            Some(allowed) => original.that_is(allowed)?,
+            None => original,
+        };
+        let (package, _kept) = plain(&original, bounds)?;
+        let serialization = match original.form {
+            Form::Tar | Form::Zip => original.sniff()?,
+            Form::File | Form::Directory => None,
+        };
+        let progress: Progress = Arc::new(|_| true);
+        let reader = Reader {
+            package,
+            serialization,
+            how,
+            bounds,
+            claimed,
+            original,
+            profile: bag_profile,
+            progress,
+            expect: Arc::new(|_| ()),
+        };
+        let mut digests = HashMap::new();
+        let checked = reader.run(Vec::new(), &mut |reading| {
+            if compares && let Some(digest) = reading.digests.get(Algorithm::Sha512) {
+                digests.insert(reading.task.path, digest.to_string());
+            }
+            true
+        });
+        Ok((checked?, digests))
+    })
+    .await;
+    match checked {
+        Ok((checked, digests)) => {
+            verdict.files = checked.files;
+            verdict.bytes = checked.bytes;
+            verdict.problems = checked.problems;
+            let wants_bag = profile.bag_profile.is_some();
+            if wants_bag && !checked.survey.is_bag {
+                verdict.problems.error(
+                    "not_a_bag",
+                    &name,
+                    format!("{name} is no bag, and the collection's bag profile asks for one"),
+                );
+            }
+            if checked.survey.is_bag && !profile.payload_kinds.contains(&PayloadKind::Bag) {
+                verdict.problems.error(
+                    "payload_kind",
+                    &name,
+                    format!("{name} is a bag, and the collection takes none"),
+                );
+            }
+            let said = SaidIds {
+                identifier: options.identifier.as_deref(),
+                local_ids: &options.local_ids,
+                of_package: &checked.local_ids,
+                name: &name,
+            };
+            let checked = async {
+                let identity = said.identity(profile, collection)?;
+                let derived = identity.derived;
+                check_identity(site, collection, identity, options, &mut verdict.problems).await?;
+                let Some(met) = candidate.filter(|_| derived) else { return Ok(()) };
+                let same = |file: &FileView| digests.get(&file.path).map(|d| *d == file.sha512);
+                let replaces = early::replaces(options, profile);
+                let leaving = early::count_leaving(&site.db, &met, replaces, same).await?;
+                let meeting = Meeting::of(&met, stem(&name), &place, leaving);
+                derived::check(&meeting, options.mode, profile, false)
+            };
+            match checked.await {
+                Ok(()) => Ok(()),
+                Err(error) => found(&mut verdict.problems, &name, error),
+            }
+        }
+        Err(error) => found(&mut verdict.problems, &name, error),
+    }
+}
+
+/// What resolving would say of which object it is.
+async fn check_identity(
+    site: &Arc<Site>,
+    collection: &str,
+    identity: Identity,
+    options: &Options,
+    problems: &mut Problems,
+) -> Result<()> {
+    let shown = identity.identifier.as_ref().or(identity.local_ids.first()).cloned();
+    let asked = Asked {
+        collection: collection.to_string(),
+        identity,
+        minted: None,
+        lock: String::new(),
+        mode: options.mode,
+        minted_by: MintedBy::Nobody,
+        title: None,
+    };
+    let looked: Result<(Option<Found>, Vec<String>)> = site
+        .db
+        .read(move |tx| {
+            let found = resolve::find(tx, &asked)?;
+            let taken = resolve::taken(tx, &asked, found.as_ref())?;
+            Ok((found, taken))
+        })
+        .await;
+    let (found, taken) = looked?;
+    for warning in taken {
+        problems.warning("local_id_taken", "bag-info.txt", warning);
+    }
+    let is_there = found.is_some_and(|found| found.state == ObjectState::Active);
+    check_mode(options.mode, is_there, shown.as_deref().unwrap_or("it"))
+}
+
+/// A compressed tar is unpacked beside nothing of anyone's, and removed again.
+fn plain(original: &Package, bounds: Bounds) -> Result<(Package, Option<tempfile::TempDir>)> {
+    let compressed = match original.form {
+        Form::Tar => original.sniff()?.filter(|s| *s != Serialization::Tar),
+        _ => None,
+    };
+    let Some(serialization) = compressed else { return Ok((original.clone(), None)) };
+    let directory = tempfile::tempdir()
+        .map_err(|e| unpack::unwritable(Path::new("the temporary directory"), e))?;
+    let to = directory.path().join("package.tar");
+    unpack(original, serialization, &to, bounds, |_| true)?;
+    Ok((Package::at(Owner::Archive, Form::Tar, &to, &original.name)?, Some(directory)))
+}
+
+/// A manifest to look at.
+struct Manifest<'a> {
+    path: PathBuf,
+    name: String,
+    /// Where it is, as objects remember it.
+    place: String,
+    collection: &'a str,
+}
+
+/// An object that a manifest is about.
+struct SaidObject {
+    /// The manifest, and its line where the object has one.
+    shown: String,
+    identity: Identity,
+    name: String,
+    place: String,
+}
+
+/// What resolving would say of an object of a manifest, as far as that is known before its files
+/// are fetched.
+async fn check_said(
+    site: &Arc<Site>,
+    collection: &str,
+    said: SaidObject,
+    options: &Options,
+    problems: &mut Problems,
+) -> Result<()> {
+    let SaidObject { shown, identity, name, place } = said;
+    let derived = identity.derived;
+    let checked = check_identity(site, collection, identity, options, problems).await;
+    if let Err(error) = checked {
+        let message = format!("{shown}: {error}");
+        return match error {
+            Error::Permanent { code, .. } => {
+                problems.error(code, &shown, message);
+                Ok(())
+            }
+            other => Err(other),
+        };
+    }
+    let (of, its, mode) = (collection.to_string(), name.clone(), options.mode);
+    let found: Result<Option<Found>> = site
+        .db
+        .read(move |tx| {
+            let options = Options { mode, ..Options::default() };
+            early::candidate(tx, &of, &its, &place, &options)
+        })
+        .await;
+    if let (true, Some(met)) = (derived, found?) {
+        let from = met.place.map(|from| format!(" from {from}")).unwrap_or_default();
+        let message = format!(
+            "{shown}: `{}` is the name of {}{from} already; if its files are others it fails with derived_identity, so give it an identifier, or say --mode update",
+            stem(&name),
+            met.identifier
+        );
+        problems.warning("derived_identity", &shown, message);
+    }
+    Ok(())
+}
+
+async fn check_manifest(
+    site: &Arc<Site>,
+    profile: &Profile,
+    manifest: Manifest<'_>,
+    options: &Options,
+    verdict: &mut Verdict,
+) -> Result<()> {
+    let Manifest { path, name, place, collection } = manifest;
+    let (shown, of_collection, its) = (name.clone(), collection.to_string(), options.clone());
+    let its_profile = profile.clone();
+    let read = blocking(move || {
+        let mut reader = expanding::open(&path, &shown)?;
+        let mut rows = Vec::new();
+        let mut each = None;
+        let mut problems = Problems::default();
+        let mut said_objects = Vec::new();
+        let identity = |said: SaidIds<'_>| said.identity(&its_profile, &of_collection);
+        while let Some(row) = reader.next_row().map_err(|e| expanding::broken(&shown, &e))? {
+            let profile = reader.header().map(|h| h.profile);
+            each.get_or_insert(profile.map_or(Rows::OneObject, manifest::rows_of));
+            if let Some(source) = row.source.as_deref() {
+                rows.push((row.place.line, source.to_string()));
+            }
+            let Some(Rows::Each(kind)) = each else { continue };
+            let Some(item) = manifest::item_of(&row, kind, &Common::default()) else { continue };
+            let identifier = item.identifier.as_deref();
+            let (local_ids, name) = (&item.local_ids, &item.name);
+            let said = SaidIds { identifier, local_ids, of_package: &[], name };
+            let shown = format!("{shown} line {}", row.place.line);
+            match identity(said) {
+                Ok(identity) => {
+                    let (place, name) = (item.place(), item.name);
+                    said_objects.push(SaidObject { shown, identity, name, place });
+                }
+                Err(error) => problems.error(error.code(), &shown, format!("{shown}: {error}")),
+            }
+        }
+        let kind = match each {
+            Some(Rows::Each(kind)) => kind,
+            _ => {
+                let identifier = its.identifier.as_deref();
+                let (local_ids, name) = (&its.local_ids, shown.clone());
+                let said = SaidIds { identifier, local_ids, of_package: &[], name: &name };
+                let identity = identity(said)?;
+                said_objects.push(SaidObject { shown: shown.clone(), identity, name, place });
+                Kind::ObjectManifest
+            }
+        };
+        check_kind(&its_profile, &of_collection, kind, kind == Kind::ObjectManifest)?;
+        let report = reader.finish().map_err(|e| expanding::broken(&shown, &e))?;
+        manifest::take_report(&shown, &report, &mut problems);
+        Ok((rows, said_objects, each, report.rows(), report.content_bytes(), problems))
+    })
+    .await;
+    match read {
+        Ok((rows, said_objects, each, count, bytes, problems)) => {
+            verdict.objects = if each == Some(Rows::OneObject) { 1 } else { count };
+            (verdict.files, verdict.bytes, verdict.problems) = (count, bytes, problems);
+            for said in said_objects {
+                check_said(site, collection, said, options, &mut verdict.problems).await?;
+            }
+            for (line, url) in rows {
+                match site.fetcher.head(&url).await {
+                    Ok(_) => {}
+                    Err(error) if error.is_transient() => {
+                        verdict.problems.warning(
+                            "url_unreachable",
+                            &url,
+                            format!("line {line} of {name}: {error}"),
+                        );
+                    }
+                    Err(error) => {
+                        verdict.problems.error(
+                            "url_not_there",
+                            &url,
+                            format!("line {line} of {name}: {error}"),
+                        );
+                    }
+                }
+            }
+            Ok(())
+        }
+        Err(error) => found(&mut verdict.problems, &name, error),
+    }
+}

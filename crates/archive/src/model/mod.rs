@@ -1,0 +1,14 @@
+//! What the archive talks about: types without I/O, and the rules that need nothing but them.
+
+pub mod codes;
+pub mod error;
+pub mod event;
+pub mod format;
+pub mod identity;
+pub mod item;
+pub mod mail_address;
+pub mod pipelines;
+pub mod place;
+pub mod problem;
+pub mod profile;
+pub mod text;

@@ -1,0 +1,123 @@
+//! What a deposit is: found out from what is there, unless the depositor says so.
+
+use crate::model::error::{Error, Result};
+use crate::model::item::{Kind, Source};
+use crate::model::profile::{PayloadKind, Profile};
+use crate::package::unpack::{self, is_called_archive, sniff};
+use crate::package::{Form, Owner, Package, unreadable};
+use bagit::Serialization;
+use bagit::beneath::Opened;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::path::Path;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Deposited {
+    File,
+    Directory,
+    Container,
+    /// Of one object, or of many: its profile says.
+    Manifest,
+}
+
+impl Deposited {
+    pub fn name(self) -> &'static str {
+        match self {
+            Deposited::File => "file",
+            Deposited::Directory => "directory",
+            Deposited::Container => "container",
+            Deposited::Manifest => "manifest",
+        }
+    }
+}
+
+/// The source as it is kept with its receipt: a path without links. From then on no link is
+/// followed on it, see [`Owner::Depositor`].
+pub fn resolved(source: &Source) -> Result<Source> {
+    let Some(path) = source.path() else { return Ok(source.clone()) };
+    let real = path.canonicalize().map_err(|e| unreadable(&path, &e))?;
+    Source::from_path(&real)
+}
+
+/// Looks at what is at a path, which was resolved when it was received.
+pub fn of_path(path: &Path) -> Result<Deposited> {
+    let file = match Owner::Depositor.open(path)? {
+        Opened::Folder(_) => return Ok(Deposited::Directory),
+        Opened::File(file) => file,
+    };
+    if is_manifest(&file, path)? {
+        return Ok(Deposited::Manifest);
+    }
+    Ok(match sniff(&file, path)? {
+        Some(_) => Deposited::Container,
+        None => Deposited::File,
+    })
+}
+
+/// A manifest says so in its first line; one whose name says so is taken for one too, so that
+/// what is wrong with it is told.
+fn is_manifest(file: &File, path: &Path) -> Result<bool> {
+    let start = unpack::start(file, 1024).map_err(|e| unreadable(path, &e))?;
+    let text = String::from_utf8_lossy(&start);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let json = text.starts_with('{') && text.contains("checkm-json/");
+    let named = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("checkm"));
+    Ok(named || json || text.to_ascii_lowercase().starts_with("#%checkm"))
+}
+
+/// A URL tells by the end of its name only.
+pub fn of_url(name: &str) -> Deposited {
+    if name.to_ascii_lowercase().ends_with(".checkm") {
+        Deposited::Manifest
+    } else if is_called_archive(name) {
+        Deposited::Container
+    } else {
+        Deposited::File
+    }
+}
+
+/// What is at a path, as a package.
+pub fn package_at(owner: Owner, path: &Path, kind: Kind, name: &str) -> Result<Package> {
+    let form = match kind {
+        Kind::File => Form::File,
+        Kind::Directory => Form::Directory,
+        Kind::Container => match sniff(&owner.open_file(path)?, path)? {
+            Some(Serialization::Zip) => Form::Zip,
+            Some(_) => Form::Tar,
+            None => {
+                return Err(Error::permanent(
+                    "unknown_container",
+                    format!(
+                        "{name} is no tar, tar.gz, tar.bz2, tar.zst or zip archive; deposit it as a file, or pack it again"
+                    ),
+                ));
+            }
+        },
+        Kind::ObjectManifest => Form::Directory,
+    };
+    Package::at(owner, form, path, name)
+}
+
+/// Refuses a kind of package that the collection does not take.
+pub fn check_kind(profile: &Profile, collection: &str, kind: Kind, fetched: bool) -> Result<()> {
+    let kind = match kind {
+        _ if fetched => PayloadKind::Manifest,
+        Kind::File => PayloadKind::File,
+        Kind::Directory => PayloadKind::Directory,
+        Kind::Container | Kind::ObjectManifest => PayloadKind::Container,
+    };
+    let taken = &profile.payload_kinds;
+    // Whether a directory or container is a bag shows only when it is read.
+    let may_be_bag = matches!(kind, PayloadKind::Directory | PayloadKind::Container)
+        && taken.contains(&PayloadKind::Bag);
+    if taken.contains(&kind) || may_be_bag {
+        return Ok(());
+    }
+    Err(Error::permanent(
+        "payload_kind",
+        format!(
+            "collection `{collection}` does not take this kind of deposit ({kind:?}); it takes {taken:?}"
+        ),
+    ))
+}

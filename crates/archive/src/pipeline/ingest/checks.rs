@@ -1,0 +1,139 @@
+//! Programs of a collection that look at what is deposited: a virus scanner, a format checker.
+//! A verdict is an event; a refusal fails the job with what the program said.
+
+use crate::blocking::blocking;
+use crate::model::error::{Error, Result};
+use crate::model::event::Event;
+use crate::model::problem::Problems;
+use crate::model::profile::{Check, Fails, Per};
+use crate::package::Package;
+use crate::package::program::{self, Verdict};
+use crate::package::unpack::unwritable;
+use crate::pipeline::ingest::Run;
+use crate::premis::EventType;
+use crate::registry::ingest::{self, JobFile};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const PAGE: i64 = 200;
+
+/// Runs every check of the collection; what they said as events.
+pub async fn run(run: &Run<'_>, package: &Package, left: &[JobFile]) -> Result<Vec<Event>> {
+    let mut events = Vec::new();
+    for check in &run.profile.checks {
+        let mut problems = Problems::default();
+        let looked = match check.per {
+            Per::Package => {
+                one(check, &package.path(), &package.name, &mut problems).await?;
+                1
+            }
+            Per::File => every_file(run, check, package, left, &mut problems).await?,
+        };
+        let now = run.site.db.read(|tx| Ok::<_, Error>(tx.now())).await?;
+        let event =
+            Event::of(&run.site.installation, run.id(), EventType::VirusCheck, &check.name, now)
+                .detail(format!(
+                    "{} ({})",
+                    check.name,
+                    check.program.first().cloned().unwrap_or_default()
+                ));
+        if !problems.has_errors() {
+            events.push(event.note(format!("{looked} looked at, nothing found")));
+            continue;
+        }
+        if check.fails == Fails::Job {
+            let what = format!("{} was refused by {}", run.name(), check.name);
+            return Err(Error::Invalid { what, problems: Box::new(problems) });
+        }
+        events.push(event.outcome("warning").note(problems.text(&check.name)));
+    }
+    Ok(events)
+}
+
+/// Looks at one path. A check that does not work says nothing about the package.
+async fn one(check: &Check, path: &Path, shown: &str, problems: &mut Problems) -> Result<()> {
+    match program::run(check, path).await {
+        Verdict::Clean { .. } => Ok(()),
+        Verdict::Refused { output } => {
+            let message = format!("{shown} was refused by the check {}: {output}", check.name);
+            problems.error("check_refused", shown, message);
+            Ok(())
+        }
+        failed @ Verdict::Failed { .. } => failed.into_result(check, shown).map(|_| ()),
+    }
+}
+
+async fn every_file(
+    run: &Run<'_>,
+    check: &Check,
+    package: &Package,
+    left: &[JobFile],
+    problems: &mut Problems,
+) -> Result<u64> {
+    let members = package.open()?;
+    let directory = run.make_directory()?.join("checked");
+    std::fs::create_dir_all(&directory).map_err(|e| unwritable(&directory, e))?;
+    let (mut after, mut count, job) = (0, 0, run.id());
+    let mut rest: Option<Vec<JobFile>> = Some(left.to_vec());
+    loop {
+        let written = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
+        // Those that were not written down yet come last.
+        let page = match written.last() {
+            Some(last) => {
+                after = last.number;
+                written
+            }
+            None => match rest.take() {
+                Some(rest) if !rest.is_empty() => rest,
+                _ => return Ok(count),
+            },
+        };
+        for file in page {
+            let path = laid_out(package, &members, &directory, &file).await?;
+            let shown = file.path.clone();
+            one(check, &path, &shown, problems).await?;
+            if path.starts_with(&directory) {
+                let _ = std::fs::remove_file(&path);
+            }
+            count += 1;
+        }
+        if run.context.stop() != queue::runtime::Stop::No {
+            return Err(Error::Stopped);
+        }
+    }
+}
+
+/// Where the program finds a file: where it is, or a copy of a member of an archive.
+async fn laid_out(
+    package: &Package,
+    members: &Arc<dyn bagit::source::Members>,
+    directory: &Path,
+    file: &JobFile,
+) -> Result<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    match package.form {
+        crate::package::Form::File => return Ok(package.path()),
+        crate::package::Form::Directory => {
+            return Ok(package.path().join(std::ffi::OsStr::from_bytes(&file.locator)));
+        }
+        _ => {}
+    }
+    // The extension may tell a scanner something; the rest of the name is not to be trusted.
+    let extension = file
+        .path
+        .rsplit_once('.')
+        .map(|(_, e)| e)
+        .filter(|e| (1..=8).contains(&e.len()) && e.bytes().all(|b| b.is_ascii_alphanumeric()));
+    let to = directory.join(format!("{}.{}", file.number, extension.unwrap_or("bin")));
+    let (members, locator, into) = (members.clone(), file.locator.clone(), to.clone());
+    blocking(move || {
+        let mut out = std::fs::File::create(&into).map_err(|e| unwritable(&into, e))?;
+        let mut reader = members
+            .open(&locator)
+            .map_err(|e| Error::transient("package_unreadable", e.to_string()))?;
+        std::io::copy(&mut reader, &mut out).map_err(|e| unwritable(&into, e))?;
+        Ok(())
+    })
+    .await?;
+    Ok(to)
+}

@@ -1,0 +1,160 @@
+//! Reserves the space a job needs in its work space. Waiting holds no worker.
+
+use super::room::step;
+use super::{Run, Step};
+use crate::app::WorkSpace;
+use crate::model::error::{Error, Result};
+use crate::package::unpack::unwritable;
+use db::{Micros, Statement, Tx, statement};
+use queue::{Handover, Outcome};
+
+/// How long a job waits before it asks again.
+const AGAIN_MICROS: Micros = 15_000_000;
+
+pub struct Provisioning;
+
+impl Step for Provisioning {
+    const NAME: &'static str = "provisioning";
+
+    async fn run(run: Run<'_>) -> Result<Outcome> {
+        // Past `downloading`, where slow servers may have taken all places.
+        let onward = || match run.item.is_downloaded() {
+            true => Outcome::success(),
+            false => Outcome::Success(Handover::to("validating")),
+        };
+        let work = &run.site.settings.work_space;
+        let space = Space::of(work)?;
+        let bytes = match run.ingest.space_bytes {
+            Some(0) => return Ok(onward()),
+            Some(known) => u64::try_from(known).unwrap_or(0),
+            // The reservation grows as bytes arrive; without any room they do not begin to.
+            None => step(0, &space),
+        };
+        let (job, name) = (run.id(), work.name.clone());
+        let needed = Demand { bytes, written: 0 };
+        let answer = run
+            .site
+            .db
+            .write(move |tx| Ok::<_, Error>((tx.now(), admit(tx, job, &name, &needed, &space)?)))
+            .await?;
+        match answer {
+            (_, Admission::Admitted) => {
+                run.make_directory()?;
+                Ok(onward())
+            }
+            (now, Admission::Later(why)) => Ok(Outcome::Wait { due: now + AGAIN_MICROS, why }),
+            (_, Admission::Never(why)) => Err(Error::permanent("work_space_too_small", why)),
+        }
+    }
+}
+
+/// What there is in a work space.
+#[derive(Debug, Clone)]
+pub struct Space {
+    pub total: u64,
+    pub used: u64,
+    pub admit_percent: u64,
+    pub stop_percent: u64,
+}
+
+impl Space {
+    pub fn of(work: &WorkSpace) -> Result<Space> {
+        std::fs::create_dir_all(&work.path).map_err(|e| unwritable(&work.path, e))?;
+        let stat = rustix::fs::statvfs(&work.path).map_err(|e| unwritable(&work.path, e.into()))?;
+        // As `df` counts: what is kept back for the system is neither used nor to be had.
+        let used = stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize;
+        let total = used + stat.f_bavail * stat.f_frsize;
+        let (admit_percent, stop_percent) = (work.admit_percent, work.stop_percent);
+        Ok(Space { total, used, admit_percent, stop_percent })
+    }
+
+    /// The bytes that may be used where a job is admitted.
+    pub fn admitted(&self) -> u64 {
+        self.share(self.admit_percent)
+    }
+
+    /// The bytes that may be used where anything is written.
+    pub fn stopped(&self) -> u64 {
+        self.share(self.stop_percent)
+    }
+
+    fn share(&self, percent: u64) -> u64 {
+        u64::try_from(u128::from(self.total) * u128::from(percent) / 100).unwrap_or(u64::MAX)
+    }
+}
+
+/// What a job asks for: bytes in all, and how many of them are in the work space already.
+#[derive(Debug, Clone, Copy)]
+pub struct Demand {
+    pub bytes: u64,
+    pub written: u64,
+}
+
+#[derive(Debug)]
+pub enum Admission {
+    Admitted,
+    Later(String),
+    Never(String),
+}
+
+/// Admits a job if what is used, reserved and needed together stay within bounds.
+pub fn admit(
+    tx: &mut Tx<'_>,
+    job: i64,
+    work_space: &str,
+    needed: &Demand,
+    space: &Space,
+) -> Result<Admission> {
+    const LOCK: Statement = statement!(space::lock_reservations);
+    const RESERVED: Statement = statement!(space::reserved_bytes);
+    const RESERVE: Statement = statement!(space::reserve_space);
+    const FAILED: Statement = statement!(space::failed_with_data);
+    let (bytes, more) = (needed.bytes, needed.bytes.saturating_sub(needed.written));
+    let limit = space.admitted();
+    if bytes > limit {
+        return Ok(Admission::Never(format!(
+            "it needs {bytes} bytes of work space, and {}% of `{work_space}` are {limit}; give it a larger work space",
+            space.admit_percent
+        )));
+    }
+    // Two jobs that ask at once must not both get the last of it.
+    tx.send(&LOCK, &[])?;
+    let (reserved,): (i64,) = tx.one(&RESERVED, &db::params![work_space, job])?;
+    let reserved = u64::try_from(reserved).unwrap_or(0);
+    let free = limit.saturating_sub(space.used.saturating_add(reserved));
+    let stopped = space.used > space.stopped();
+    if stopped || more > free {
+        let (failed,): (i64,) = tx.one(&FAILED, &[])?;
+        let kept = match failed {
+            0 => String::new(),
+            _ => format!("; the data of {} are kept in it", plural_failed(failed)),
+        };
+        return Ok(Admission::Later(match stopped {
+            true => format!(
+                "needs {more} bytes of work space; `{work_space}` is more than {}% full{kept}",
+                space.stop_percent
+            ),
+            false => format!(
+                "needs {more} bytes of work space; {free} free of it in `{work_space}`{kept}"
+            ),
+        }));
+    }
+    let now = tx.now();
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    tx.send(&RESERVE, &db::params![job, work_space, bytes, now])?;
+    Ok(Admission::Admitted)
+}
+
+fn plural_failed(count: i64) -> String {
+    match count {
+        1 => "1 failed job".to_string(),
+        count => format!("{count} failed jobs"),
+    }
+}
+
+/// Gives back what a job had reserved.
+pub fn give_back(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
+    const GIVE_BACK: Statement = statement!(space::give_back_space);
+    tx.send(&GIVE_BACK, &db::params![job])?;
+    Ok(())
+}

@@ -1,0 +1,414 @@
+//! Reads the package once — hashing and identifying every file — and checks everything that can be
+//! wrong with it. All problems are reported, not only the first.
+
+use super::checks;
+use super::{Run, Step, downloading, failpoint, reads_packages};
+use crate::blocking::blocking;
+use crate::metadata::Metadata;
+use crate::model::codes::Change;
+use crate::model::error::into_queue;
+use crate::model::error::{Error, Result};
+use crate::model::event::Event;
+use crate::model::item::{Kind, Source};
+use crate::model::problem::Problems;
+use crate::model::profile::PayloadKind;
+use crate::model::text::plural;
+use crate::package::bounds::Bounds;
+use crate::package::kind::{check_kind, package_at};
+use crate::package::pass::{How, Progress, Reading};
+use crate::package::reading::{Checked, Done, Kept, Reader};
+use crate::package::survey::Survey;
+use crate::package::unpack::{self, unpack};
+use crate::package::validate;
+use crate::package::{Form, Owner, Package};
+use crate::premis::EventType;
+use crate::registry::events;
+use crate::registry::ingest::{self, JobFile};
+use bagit::{Algorithm, Algorithms, Serialization};
+use queue::rules::running;
+use queue::{Outcome, StageSettings};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Files are written down in portions of this many, or after this long.
+const PORTION: usize = 500;
+const PORTION_TIME: Duration = Duration::from_secs(2);
+
+pub struct Validating;
+
+impl Step for Validating {
+    const NAME: &'static str = "validating";
+
+    fn defaults() -> StageSettings {
+        reads_packages()
+    }
+
+    async fn run(run: Run<'_>) -> Result<Outcome> {
+        let original = original(&run)?;
+        check_kind(&run.profile, &run.ingest.collection, run.item.kind, original.fetched)?;
+        if original.fetched {
+            return fetched(run).await;
+        }
+        let package = plain(&run, &original).await?;
+        let (checked, left) = read(&run, &package, &original).await?;
+        finish(run, package, checked, left).await
+    }
+}
+
+/// What was deposited or fetched, as it is now: it may have been corrected since an earlier run.
+fn original(run: &Run<'_>) -> Result<Package> {
+    let (kind, name) = (run.item.kind, &run.item.name);
+    let not_fetched = || {
+        Error::permanent(
+            "no_package",
+            format!(
+                "the package was not fetched; fetch it with `accession jobs requeue {} --to downloading`",
+                run.id()
+            ),
+        )
+    };
+    let depositor = Owner::Depositor;
+    match &run.item.source {
+        _ if kind == Kind::ObjectManifest => run.ingest.package.clone().ok_or_else(not_fetched),
+        Source::Path(_) => {
+            package_at(depositor, &run.item.source.path().unwrap_or_default(), kind, name)
+        }
+        Source::Url(url) => match run.site.fetcher.local_file(url)? {
+            Some(local) => {
+                package_at(depositor, &local.path, kind, name)?.that_is(&local.fingerprint)
+            }
+            None => match downloading::place_of_package(run) {
+                path if path.exists() => package_at(Owner::Archive, &path, kind, name),
+                _ => Err(not_fetched()),
+            },
+        },
+    }
+}
+
+/// The package in a form whose members can be read in any order: a compressed tar is unpacked to
+/// a plain one first.
+async fn plain(run: &Run<'_>, original: &Package) -> Result<Package> {
+    if original.form != Form::Tar {
+        return Ok(original.clone());
+    }
+    let serialization = match original.sniff()? {
+        Some(Serialization::Tar) | None => return Ok(original.clone()),
+        Some(serialization) => serialization,
+    };
+    let directory = run.make_directory()?;
+    let stop = run.stop_flag();
+    let bounds = bounds(run);
+    // How much it grows by is not known before.
+    run.meter.begin("unpacking", None);
+    let (flag, original, meter) = (stop.flag.clone(), original.clone(), run.meter.clone());
+    blocking(move || {
+        let into = unpack::place_in(&directory, &original)?;
+        if !into.exists() {
+            let go_on = |written| {
+                meter.add(written);
+                !flag.load(Ordering::Relaxed)
+            };
+            unpack(&original, serialization, &into, bounds, go_on)?;
+        }
+        let plain = Package::at(Owner::Archive, Form::Tar, &into, &original.name)?;
+        Ok(Package { deposited: original.fingerprint, ..plain })
+    })
+    .await
+}
+
+fn bounds(run: &Run<'_>) -> Bounds {
+    Bounds::of(&run.site.settings, &run.profile)
+}
+
+async fn read(
+    run: &Run<'_>,
+    package: &Package,
+    original: &Package,
+) -> Result<(Checked, Vec<JobFile>)> {
+    let id = run.id();
+    let done = read_so_far(run, original).await?;
+    let algorithms = algorithms_for_stores(run).await;
+    let stop = run.stop_flag();
+    run.meter.begin("reading", None);
+    let progress: Progress = {
+        let (flag, meter) = (stop.flag.clone(), run.meter.clone());
+        Arc::new(move |read| {
+            meter.add(read);
+            !flag.load(Ordering::Relaxed)
+        })
+    };
+    let expect = run.meter.clone();
+    let reader = Reader {
+        package: package.clone(),
+        serialization: sniffed(original)?,
+        how: How {
+            algorithms,
+            identifier: run.site.identifier.clone(),
+            threads: run.site.settings.threads,
+        },
+        bounds: bounds(run),
+        claimed: run.item.claimed.clone(),
+        original: original.clone(),
+        profile: validate::bag_profile(&run.profile)?,
+        progress,
+        expect: Arc::new(move |bytes| expect.expect(bytes)),
+    };
+    let (sender, mut readings) = mpsc::channel::<Reading>(PORTION);
+    let work = tokio::task::spawn_blocking(move || {
+        reader.run(done, &mut |reading| sender.blocking_send(reading).is_ok())
+    });
+    let mut left: Vec<JobFile> = Vec::new();
+    let mut last = Instant::now();
+    while let Some(reading) = readings.recv().await {
+        left.push(job_file(&reading));
+        if left.len() >= PORTION || last.elapsed() > PORTION_TIME {
+            let portion = std::mem::take(&mut left);
+            let (context, source) = (run.context.clone(), source_of(original));
+            let keep = move |tx: &mut db::Tx<'_>| {
+                ingest::put_files(tx, id, &portion)?;
+                context.checkpoint_in(tx, SOURCE, &source)
+            };
+            run.context.write(keep).await?;
+            last = Instant::now();
+            failpoint("validating.portion");
+        }
+    }
+    let checked = match work.await {
+        Ok(done) => done?,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => return Err(Error::Stopped),
+    };
+    Ok((checked, left))
+}
+
+fn sniffed(original: &Package) -> Result<Option<Serialization>> {
+    match original.form {
+        Form::Tar | Form::Zip => original.sniff(),
+        Form::File | Form::Directory => Ok(None),
+    }
+}
+
+/// The mark of what an earlier run has read from.
+const SOURCE: &str = "source";
+
+/// What a run reads from, for that mark. A directory has no fingerprint: verifying compares what is
+/// stored of it with what was read.
+fn source_of(original: &Package) -> String {
+    original.fingerprint.clone().unwrap_or_else(|| "directory".to_string())
+}
+
+/// Files that an earlier run has read from the same package; what it read from another is
+/// forgotten.
+async fn read_so_far(run: &Run<'_>, original: &Package) -> Result<Vec<Done>> {
+    const DONE: db::Statement = db::statement!(stages::files_read);
+    let (id, stage, source) = (run.id(), run.job.stage, source_of(original));
+    let (done, same) = run
+        .site
+        .db
+        .read(move |tx| {
+            let done: Vec<Done> = tx.query(&DONE, &db::params![id])?;
+            let marks = running::checkpoints(tx, id, stage)?;
+            Ok::<_, Error>((done, marks.iter().any(|(key, from)| key == SOURCE && *from == source)))
+        })
+        .await?;
+    if same || done.is_empty() {
+        return Ok(done);
+    }
+    run.context.write(move |tx| ingest::forget_files(tx, id)).await?;
+    Ok(Vec::new())
+}
+
+/// SHA-512, by which the stores keep content, and SHA-256 where a store vouches for it.
+async fn algorithms_for_stores(run: &Run<'_>) -> Algorithms {
+    let mut algorithms: Algorithms = [Algorithm::Sha512].into_iter().collect();
+    for name in run.required_stores() {
+        // A store that is down is the storing stage's matter.
+        let vouches = match run.site.stores.get(&name).await {
+            Ok(place) => place.root.store().capabilities().digests,
+            Err(_) => false,
+        };
+        // What cannot be read back is verified by nothing else.
+        if vouches || run.site.stores.is_cold(&name) {
+            algorithms.insert(Algorithm::Sha256);
+        }
+    }
+    algorithms
+}
+
+fn job_file(reading: &Reading) -> JobFile {
+    let others: serde_json::Map<String, serde_json::Value> = reading
+        .digests
+        .iter()
+        .filter(|(algorithm, _)| *algorithm != Algorithm::Sha512)
+        .map(|(algorithm, digest)| (algorithm.name().to_string(), digest.to_string().into()))
+        .collect();
+    JobFile {
+        number: reading.task.number,
+        path: reading.task.path.clone(),
+        size: i64::try_from(reading.size).ok(),
+        locator: reading.task.locator.clone(),
+        source: None,
+        sha512: reading.digests.get(Algorithm::Sha512).map(|d| d.to_string()),
+        digests: (!others.is_empty()).then(|| serde_json::Value::Object(others).to_string()),
+        puid: reading.format.puid.clone(),
+        format: Some(serde_json::json!(reading.format).to_string()),
+        change: Change::Unknown,
+        modified: reading.task.modified,
+    }
+}
+
+/// Files that a manifest listed were hashed while they were fetched, and compared then.
+async fn fetched(run: Run<'_>) -> Result<Outcome> {
+    let (id, most) = (run.id(), bounds(&run));
+    let (files, bytes): (i64, i64) =
+        run.site.db.read(move |tx| ingest::count_files(tx, id)).await?;
+    let survey = Survey {
+        is_bag: false,
+        root: String::new(),
+        algorithms: Algorithms::NONE,
+        files: u64::try_from(files).unwrap_or(0),
+        bytes: u64::try_from(bytes).unwrap_or(0),
+    };
+    let mut problems = Problems::default();
+    if survey.files > most.files_max || survey.bytes > most.bytes_max {
+        problems.error(
+            "too_large",
+            run.name(),
+            format!(
+                "{}: {files} files of {bytes} bytes are more than the collection takes ({} files, {} bytes)",
+                run.name(), most.files_max, most.bytes_max
+            ),
+        );
+    }
+    let Some(package) = run.ingest.package.clone() else {
+        return Err(Error::permanent(
+            "no_package",
+            "the files were not fetched; requeue the job from downloading",
+        ));
+    };
+    let checked = Checked {
+        metadata: Metadata::default(),
+        local_ids: Vec::new(),
+        empty: Vec::new(),
+        files: survey.files,
+        bytes: survey.bytes,
+        kept: Kept { files: survey.files, bytes: survey.bytes },
+        survey,
+        problems,
+    };
+    finish(run, package, checked, Vec::new()).await
+}
+
+async fn finish(
+    mut run: Run<'_>,
+    package: Package,
+    mut checked: Checked,
+    left: Vec<JobFile>,
+) -> Result<Outcome> {
+    let id = run.id();
+    let invalid = |problems: Problems, what: &str| Error::Invalid {
+        what: format!("{what} is not valid"),
+        problems: Box::new(problems),
+    };
+    if checked.survey.is_bag && !run.profile.payload_kinds.contains(&PayloadKind::Bag) {
+        return Err(Error::permanent(
+            "payload_kind",
+            format!(
+                "{} is a bag, and collection `{}` takes none",
+                run.name(),
+                run.ingest.collection
+            ),
+        ));
+    }
+    if run.profile.bag_profile.is_some() && !checked.survey.is_bag && !package.fetched {
+        checked.problems.error(
+            "not_a_bag",
+            run.name(),
+            format!("{} is no bag, and the collection's bag profile asks for one", run.name()),
+        );
+    }
+    if checked.problems.has_errors() {
+        let failure = invalid(checked.problems, run.name());
+        let text = failure.to_string();
+        let here = run.site.installation.clone();
+        let context = run.context.clone();
+        let fetched = package.fetched;
+        let record = move |tx: &mut db::Tx<'_>| {
+            record_failure(tx, &here, id, &text).map_err(into_queue)?;
+            // It is for the depositor to fix, and everything is read again then.
+            if fetched { Ok(()) } else { context.checkpoint_in(tx, SOURCE, "invalid") }
+        };
+        run.context.write(record).await?;
+        return Err(failure);
+    }
+    let verdicts = checks::run(&run, &package, &left).await?;
+    run.ingest.package = Some(package);
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    run.ingest.validated = Some((count(checked.kept.files), count(checked.kept.bytes)));
+    run.ingest.said = run.item.metadata.clone().or(std::mem::take(&mut checked.metadata));
+    let summary = &mut run.ingest.summary;
+    summary.is_bag = checked.survey.is_bag;
+    summary.of_package = checked.local_ids.clone();
+    summary.warnings = checked.problems.warnings_told();
+    // What the object needs, and what its manifests are made with.
+    let mut algorithms: Vec<&str> = checked.survey.algorithms.iter().map(|a| a.name()).collect();
+    if !algorithms.contains(&"sha512") {
+        algorithms.push("sha512");
+    }
+    let counts = format!("{} of {} bytes", plural(checked.files, "file"), checked.bytes);
+    let found = match renamed(&checked.problems) {
+        Some(renamed) => format!("{counts}; names that are not UTF-8 are kept as {renamed}"),
+        None => counts.clone(),
+    };
+    let what = match checked.survey.is_bag {
+        true => "BagIt: structure, manifests, tag manifests, Payload-Oxum, paths",
+        false => "structure, paths, digests given",
+    };
+    let warnings = checked.problems.warnings;
+    let empty = checked.empty;
+    let ingest = run.to_save();
+    let methods = algorithms.join(", ");
+    let here = run.site.installation.clone();
+    run.context.record(move |tx| {
+        let now = tx.now();
+        ingest::put_files(tx, id, &left)?;
+        ingest::put_directories(tx, id, &empty)?;
+        ingest::save(tx, &ingest)?;
+        let mut validation =
+            Event::of(&here, id, EventType::Validation, "", now).detail(what).note(found.clone());
+        if warnings > 0 {
+            validation = validation.outcome("warning");
+        }
+        let digests = Event::of(&here, id, EventType::MessageDigestCalculation, "", now)
+            .detail(methods.clone());
+        events::keep(tx, id, &[validation, digests.note(counts.clone())])?;
+        events::keep(tx, id, &verdicts)
+    });
+    failpoint("validating.end");
+    Ok(Outcome::success())
+}
+
+/// Some of the names that files are kept under because their own are not UTF-8.
+fn renamed(problems: &Problems) -> Option<String> {
+    const SHOWN: usize = 10;
+    let all: Vec<&str> = problems
+        .listed
+        .iter()
+        .filter(|p| p.code.ends_with("path_not_utf8"))
+        .map(|p| p.place.as_str())
+        .collect();
+    let more =
+        if all.len() > SHOWN { format!(" and {} more", all.len() - SHOWN) } else { String::new() };
+    (!all.is_empty()).then(|| format!("{}{more}", all[..SHOWN.min(all.len())].join(", ")))
+}
+
+/// A failure is an event too, whether or not there ever is an object.
+fn record_failure(tx: &mut db::Tx<'_>, here: &str, job: i64, text: &str) -> Result<()> {
+    let first = text.lines().next().unwrap_or(text);
+    let event = Event::of(here, job, EventType::Validation, "failure", tx.now())
+        .outcome("failure")
+        .note(first.to_string());
+    crate::registry::events::insert(tx, None, None, Some(job), &[event])
+}

@@ -1,0 +1,5 @@
+//! What runs by itself, beside the stages.
+
+pub mod janitor;
+pub mod reporting;
+pub mod unsent;

@@ -1,0 +1,223 @@
+//! The stores of a deployment: opened when first needed, each an OCFL storage root.
+
+pub mod content;
+
+use crate::model::error::{Error, Result};
+use ocfl::{Classes, Layout, Spec, StorageRoot};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::{LocalOptions, LocalStore, S3Config, S3Store, StorageClass, Store};
+use tokio::sync::Mutex;
+
+/// Where a store is, and how it keeps things.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StoreSettings {
+    /// A directory, or `s3://…`.
+    pub url: String,
+    /// How content is kept.
+    pub storage_class: Option<String>,
+    /// How inventories and records are kept, which have to be readable at once.
+    pub inventory_storage_class: Option<String>,
+    /// Requests to the store at once.
+    pub concurrency: Option<usize>,
+    /// How the server encrypts what it keeps, and with which key.
+    pub sse: Option<String>,
+    pub sse_kms_key_id: Option<String>,
+}
+
+impl StoreSettings {
+    pub fn is_cold(&self) -> bool {
+        self.storage_class.as_deref().is_some_and(|name| StorageClass::new(name).is_cold())
+    }
+
+    /// Content in the class that is configured; what is read to find it in a class that can be read.
+    fn classes(&self) -> Classes {
+        let content = self.storage_class.clone().map(StorageClass::new);
+        let own = self.inventory_storage_class.clone().map(StorageClass::new);
+        let own = own.or_else(|| match self.is_cold() {
+            true => Some(StorageClass::new("STANDARD")),
+            false => content.clone(),
+        });
+        Classes { content, own }
+    }
+
+    fn s3(&self) -> store::Result<S3Config> {
+        let mut config = S3Config::from_url(&self.url)?;
+        config.requests_max = self.concurrency.unwrap_or(config.requests_max);
+        config.sse = self.sse.clone().or(config.sse);
+        config.sse_kms_key_id = self.sse_kms_key_id.clone().or(config.sse_kms_key_id);
+        Ok(config)
+    }
+}
+
+/// An opened store.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub name: String,
+    pub root: StorageRoot,
+    pub class: Option<StorageClass>,
+    /// Why content in a cold class cannot be verified here, if it cannot.
+    pub unverifiable: Option<String>,
+}
+
+impl Place {
+    /// Refuses a store in which a version that counts could not be verified.
+    pub fn check_verifiable(&self) -> Result<()> {
+        match &self.unverifiable {
+            None => Ok(()),
+            Some(why) => Err(Error::permanent("cold_store_unverifiable", why.clone())),
+        }
+    }
+
+    /// What breakers know the store by.
+    pub fn target(&self) -> String {
+        target(&self.name)
+    }
+}
+
+pub fn target(name: &str) -> String {
+    format!("store {name}")
+}
+
+#[derive(Debug)]
+pub struct Stores {
+    settings: BTreeMap<String, StoreSettings>,
+    open: Mutex<BTreeMap<String, Place>>,
+    /// Whether stores may be tried out, which writes to them.
+    may_write: AtomicBool,
+}
+
+impl Stores {
+    pub fn new(settings: BTreeMap<String, StoreSettings>) -> Stores {
+        Stores { settings, open: Mutex::default(), may_write: AtomicBool::new(false) }
+    }
+
+    /// Lets stores be tried out when they are opened, as a process that works needs it.
+    pub fn allow_writing(&self) {
+        self.may_write.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a store keeps content in a class that cannot be read at once.
+    pub fn is_cold(&self, name: &str) -> bool {
+        self.settings.get(name).is_some_and(StoreSettings::is_cold)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.settings.keys()
+    }
+
+    /// Opens a store; one that is empty becomes a storage root.
+    pub async fn get(&self, name: &str) -> Result<Place> {
+        let mut open = self.open.lock().await;
+        if let Some(place) = open.get(name) {
+            return Ok(place.clone());
+        }
+        let settings = self.settings.get(name).ok_or_else(|| {
+            let there: Vec<&str> = self.names().map(String::as_str).collect();
+            Error::permanent(
+                "unknown_store",
+                format!(
+                    "no store `{name}` is configured; there are: {}. Add it to the configuration, or change the collection's stores",
+                    there.join(", ")
+                ),
+            )
+        })?;
+        let may_write = self.may_write.load(Ordering::Relaxed);
+        let opened = open_root(settings, may_write).await.map_err(|e| store_error(name, e))?;
+        let class = settings.storage_class.clone().map(StorageClass::new);
+        let unverifiable = settings.is_cold().then(|| unverifiable(name, settings, &opened));
+        let unverifiable = unverifiable.flatten();
+        let place = Place { name: name.to_string(), root: opened, class, unverifiable };
+        open.insert(name.to_string(), place.clone());
+        Ok(place)
+    }
+}
+
+/// Why content in a cold class of this store cannot be verified, if it cannot.
+fn unverifiable(name: &str, settings: &StoreSettings, root: &StorageRoot) -> Option<String> {
+    let can = root.store().capabilities();
+    let what = match (can.digests, can.digests_of_large) {
+        (true, true) => return None,
+        (false, _) => "objects",
+        (true, false) => "objects that are sent in parts",
+    };
+    let class = settings.storage_class.as_deref().unwrap_or_default();
+    Some(format!(
+        "store {name} keeps content in the class {class}, which cannot be read back at once, and \
+         does not keep the SHA-256 of {what}, so that nothing vouches for the bytes; make it a \
+         later store of the collection, or choose a class that can be read"
+    ))
+}
+
+async fn open_root(settings: &StoreSettings, may_write: bool) -> ocfl::Result<StorageRoot> {
+    let url = settings.url.as_str();
+    let store: Arc<dyn Store> = if url.starts_with("s3://") {
+        let config = settings.s3()?;
+        Arc::new(match may_write {
+            true => S3Store::open_remembering(config, StorageRoot::SUPPORT).await?,
+            false => S3Store::connect(config, Some(StorageRoot::SUPPORT)).await?,
+        })
+    } else {
+        let path = url.strip_prefix("file://").unwrap_or(url);
+        let temporaries = StorageRoot::TEMPORARIES.to_owned();
+        Arc::new(LocalStore::open_with(
+            Path::new(path),
+            &LocalOptions { temporaries, create: true, ..LocalOptions::default() },
+        )?)
+    };
+    let classes = settings.classes();
+    let made = match StorageRoot::open(store.clone()).await {
+        Err(ocfl::Error::NotARoot(_)) => {
+            let (spec, layout) = (Spec::V1_1, Layout::default());
+            StorageRoot::init_with(store.clone(), spec, layout, classes.clone()).await
+        }
+        other => other,
+    };
+    let root = match made {
+        // Another process was quicker.
+        Err(ocfl::Error::NotEmpty(_)) => StorageRoot::open(store).await,
+        other => other,
+    };
+    root.map(|root| root.with_classes(classes))
+}
+
+/// An error of a store, with the store's name as what is to blame, so that its breaker trips and
+/// the package is not blamed.
+pub fn store_error(name: &str, error: ocfl::Error) -> Error {
+    use store::ErrorKind as K;
+    let message = format!("store {name}: {error}");
+    let kind = match &error {
+        ocfl::Error::Store(error) => error.kind(),
+        ocfl::Error::Io { .. } => K::Transient,
+        ocfl::Error::Conflict { .. } => return Error::transient("store_conflict", message),
+        _ => K::Permanent,
+    };
+    let code = match kind {
+        K::NoSpace => "store_full",
+        K::Denied => "store_denied",
+        // The client has waited and tried again by then: the store has too much to do.
+        K::Throttled => return Error::down("store_throttled", message, target(name)),
+        K::Corrupt => "store_corrupt",
+        // The body is ours: what failed is the reading of the package.
+        K::Body => return Error::transient("package_unreadable", message),
+        // It waits to be asked again, as one that is down does.
+        K::Unavailable => return Error::down("store_down", message, target(name)),
+        K::Transient | K::NotFound => "store_unavailable",
+        _ => return Error::permanent("store_refused", message),
+    };
+    Error::transient(code, message).at(target(name))
+}
+
+/// An error in reading one object. It is permanent where it is about a file of the object and not
+/// about the store as a whole.
+pub fn object_error(name: &str, error: ocfl::Error) -> Error {
+    use store::ErrorKind as K;
+    match &error {
+        ocfl::Error::Store(e) if matches!(e.kind(), K::Corrupt | K::NotFound | K::Denied) => {
+            Error::permanent("object_unreadable", format!("store {name}: {error}"))
+        }
+        _ => store_error(name, error),
+    }
+}
