@@ -4,9 +4,20 @@ step() { printf '\n== %s\n' "$*"; }
 
 scratch=$(mktemp -d)
 postgres_data=""
+server_pids=()
 
 clean_up() {
   if [ -n "$postgres_data" ]; then as_postgres "$postgres_bin/pg_ctl" -D "$postgres_data" -m immediate -s stop || true; fi
+  if [ ${#server_pids[@]} -gt 0 ]; then
+    kill "${server_pids[@]}" 2>/dev/null || true
+    # One that waits for another that is gone never ends by itself.
+    for _ in $(seq 50); do
+      kill -0 "${server_pids[@]}" 2>/dev/null || break
+      sleep 0.1
+    done
+    kill -9 "${server_pids[@]}" 2>/dev/null || true
+    wait "${server_pids[@]}" 2>/dev/null || true
+  fi
   rm -rf "$scratch"
 }
 trap clean_up EXIT

@@ -2,17 +2,57 @@
 
 use crate::cmd;
 use crate::exit::{Exit, Failure};
-use clap::{Args, Parser, Subcommand};
+use clap::builder::StyledStr;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Takes digital objects into an archive and keeps them.
 #[derive(Parser)]
 #[command(name = "accession", version, about, long_about = None, max_term_width = 100)]
+#[command(
+    help_template = "{about}\n\n{usage-heading} {usage}\n\n{before-help}{options}{after-help}"
+)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The commands by what people do with them.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Deposit", &["ingest", "deposit", "work", "watch", "collection"]),
+    ("Look", &["status", "objects", "batches", "jobs", "export"]),
+    ("Operate", &["check", "registry", "queue", "config", "doctor", "db"]),
+    ("Standards", &["bag", "manifest", "identify", "formats", "ocfl", "store"]),
+    ("Tools", &["demo", "bench", "completions", "man", "help"]),
+];
+
+impl Cli {
+    /// Reads the command line.
+    pub fn read() -> Result<Cli, clap::Error> {
+        let matches = Cli::grouped().try_get_matches()?;
+        Cli::from_arg_matches(&matches)
+    }
+
+    /// The command line with its help in groups.
+    pub fn grouped() -> clap::Command {
+        let mut command = Cli::command();
+        command.build();
+        let style = command.get_styles().clone();
+        let (head, name) = (style.get_header(), style.get_literal());
+        let mut help = StyledStr::new();
+        for (group, names) in GROUPS {
+            let _ = writeln!(help, "{head}{group}:{head:#}");
+            for sub in names.iter().filter_map(|name| command.find_subcommand(name)) {
+                let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
+                let _ = writeln!(help, "  {name}{:<12}{name:#} {about}", sub.get_name());
+            }
+            let _ = writeln!(help);
+        }
+        Cli::command().before_help(help)
+    }
 }
 
 /// Options of `accession` itself, before or after the subcommand.
@@ -96,7 +136,7 @@ pub enum Command {
     Demo(cmd::demo::Args),
     /// Back up and restore the database
     Db(cmd::db::Args),
-    /// Measure, beside what the machine allows
+    /// Run benchmarks against what the hardware allows
     Bench(cmd::bench::Args),
     /// Print a completion script for your shell
     Completions(cmd::completions::Args),
@@ -174,6 +214,22 @@ mod tests {
         {
             leaves(sub, format!("{path} {}", sub.get_name()), found);
         }
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_of_the_help() {
+        let mut command = Cli::command();
+        command.build();
+        let mut there: Vec<&str> =
+            command.get_subcommands().filter(|c| !c.is_hide_set()).map(|c| c.get_name()).collect();
+        let mut grouped: Vec<&str> =
+            super::GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        there.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, there);
+        let help = Cli::grouped().render_help().to_string();
+        assert!(help.contains("Standards:\n  bag "), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
     }
 
     #[test]

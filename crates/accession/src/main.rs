@@ -7,12 +7,11 @@ mod logs;
 mod output;
 mod session;
 
-use clap::Parser;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::Cli::read() {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };

@@ -49,14 +49,14 @@ impl From<db::Error> for Failure {
 }
 
 impl Session {
-    /// Opens the database for a short command: one connection, and little patience.
+    /// Opens the database for a short command: one connection, and a short timeout.
     pub fn open(global: &Global) -> Result<Session, Failure> {
         Session::open_with(
             global,
             Options {
                 connections: 2,
                 readers: 1,
-                patience: Duration::from_secs(15),
+                timeout: Duration::from_secs(15),
                 ..Options::default()
             },
         )
@@ -105,7 +105,7 @@ pub fn existing(global: &Global) -> Option<Session> {
     let options = Options {
         connections: 1,
         readers: 1,
-        patience: Duration::from_secs(2),
+        timeout: Duration::from_secs(2),
         ..Options::default()
     };
     let db = Db::open(&address, archive::MIGRATIONS, &options).ok()?;
@@ -224,12 +224,16 @@ pub fn parse_moment(text: &str, edge: Edge) -> Result<Micros, Failure> {
     Ok(at.timestamp().as_microsecond())
 }
 
-/// `90`, `10m`, `2h` as a duration.
+/// `90` (seconds), `10m`, `2h` or `30d` as a duration.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse::<u64>() {
         return Ok(Duration::from_secs(seconds));
     }
-    let wrong = || format!("`{text}` is not a duration; write 90 (seconds), 10m or 2h");
+    let wrong = || format!("`{text}` is not a duration; write 90 (seconds), 10m, 2h or 30d");
+    if let Some(days) = text.strip_suffix('d') {
+        let seconds = days.parse::<u64>().ok().and_then(|days| days.checked_mul(86_400));
+        return seconds.map(Duration::from_secs).ok_or_else(wrong);
+    }
     text.parse::<jiff::SignedDuration>()
         .ok()
         .and_then(|d| Duration::try_from(d).ok())
@@ -239,6 +243,19 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_seconds_or_have_a_unit() {
+        let seconds = |text: &str| parse_duration(text).map(|duration| duration.as_secs());
+        for (text, wanted) in
+            [("0", 0), ("90", 90), ("90s", 90), ("10m", 600), ("24h", 86_400), ("14d", 1_209_600)]
+        {
+            assert_eq!(seconds(text), Ok(wanted), "{text}");
+        }
+        for wrong in ["", "-1", "soon", "d", "1.5d", "999999999999999999d", "-5m"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn dates_are_meant_as_a_whole() {

@@ -2,16 +2,23 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/answers.rs"]
+mod answers;
+#[path = "support/schema.rs"]
+mod schema;
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn accession(arguments: &[&str], directory: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_accession"))
+    let output = Command::new(env!("CARGO_BIN_EXE_accession"))
         .args(arguments)
         .current_dir(directory)
         .stdin(Stdio::null())
         .output()
-        .unwrap()
+        .unwrap();
+    answers::hold(arguments, &String::from_utf8_lossy(&output.stdout));
+    output
 }
 
 fn status(arguments: &[&str], directory: &Path) -> i32 {
@@ -101,8 +108,9 @@ fn fetching_refuses_addresses_that_are_not_public() {
     std::fs::write(at.join("letters/fetch.txt"), "http://127.0.0.1:9/x - data/100%25.txt\n")
         .unwrap();
     let listed = accession(&["--json", "bag", "fetch", "--list", "letters"], at);
-    let line: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
-    assert_eq!(line["path"], "data/100%.txt");
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed["files"][0]["path"], "data/100%.txt");
+    assert_eq!((&listed["files"][0]["line"], &listed["next"]), (&1.into(), &().into()));
     let refused = accession(&["bag", "fetch", "letters"], at);
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("not a public address"));

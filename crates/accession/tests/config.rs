@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/answers.rs"]
+mod answers;
+#[path = "support/schema.rs"]
+mod schema;
+
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,7 +17,9 @@ fn accession(data: &Path, args: &[&str]) -> Output {
     for name in ["ACCESSION_CONFIG", "ACCESSION_DATABASE"] {
         command.env_remove(name);
     }
-    command.arg("--data").arg(data).args(args).output().unwrap()
+    let output = command.arg("--data").arg(data).args(args).output().unwrap();
+    answers::hold(args, &String::from_utf8_lossy(&output.stdout));
+    output
 }
 
 fn json(data: &Path, args: &[&str]) -> Value {

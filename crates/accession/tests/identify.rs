@@ -2,6 +2,11 @@
 
 //! `accession identify` and `accession formats` as people and programs meet them.
 
+#[path = "support/answers.rs"]
+mod answers;
+#[path = "support/schema.rs"]
+mod schema;
+
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,12 +33,14 @@ fn place(name: &str) -> PathBuf {
 }
 
 fn accession(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_accession"))
+    let output = Command::new(env!("CARGO_BIN_EXE_accession"))
         .current_dir(dir)
         .env("ACCESSION_DATA", dir.join("data"))
         .args(args)
         .output()
-        .unwrap()
+        .unwrap();
+    answers::hold(args, &String::from_utf8_lossy(&output.stdout));
+    output
 }
 
 fn text(output: &Output) -> String {
@@ -57,6 +64,15 @@ fn json_has_one_object_a_line_and_the_exit_status_tells() {
     let known = accession(&dir, &["identify", "files/a.gif"]);
     assert_eq!(known.status.code(), Some(0));
     assert!(text(&known).contains("fmt/4"));
+}
+
+#[test]
+fn formats_name_the_formats_that_they_are_preferred_to() {
+    let dir = place("preferred");
+    let shown = text(&accession(&dir, &["--json", "formats", "show", "fmt/412"]));
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let lesser = shown["formats"][0]["priority_over"].as_array().unwrap();
+    assert!(lesser.contains(&"fmt/189".into()), "{shown}");
 }
 
 #[test]

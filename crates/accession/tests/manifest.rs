@@ -1,13 +1,21 @@
 //! `accession manifest`, as people and scripts use it.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/answers.rs"]
+mod answers;
+#[path = "support/schema.rs"]
+mod schema;
+
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
 fn accession(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_accession")).args(args).current_dir(dir).output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_accession"));
+    let output = command.args(args).current_dir(dir).output().unwrap();
+    answers::hold(args, &String::from_utf8_lossy(&output.stdout));
+    output
 }
 
 fn status(output: &Output) -> i32 {

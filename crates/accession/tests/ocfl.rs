@@ -1,5 +1,10 @@
 //! `accession ocfl` as people and programs meet it: output, JSON, and exit statuses.
 
+#[path = "support/answers.rs"]
+mod answers;
+#[path = "support/schema.rs"]
+mod schema;
+
 use ocfl::{About, DraftOptions, StorageRoot, User};
 use std::path::Path;
 use std::process::Command;
@@ -17,6 +22,8 @@ struct Answer {
 fn accession(arguments: &[&str]) -> Answer {
     let output = Command::new(env!("CARGO_BIN_EXE_accession")).arg("ocfl").args(arguments).output();
     let output = output.expect("the binary runs");
+    let typed = [&["ocfl"][..], arguments].concat();
+    answers::hold(&typed, &String::from_utf8_lossy(&output.stdout));
     Answer {
         status: output.status.code().expect("an exit status"),
         out: String::from_utf8(output.stdout).expect("UTF-8"),

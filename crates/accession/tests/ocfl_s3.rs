@@ -1,7 +1,12 @@
-//! `accession ocfl` on S3: the same commands, against a real server in the test process.
+//! `accession ocfl` on S3: the same commands, against a real server in the test process, or the one
+//! that `scripts/torture s3` names.
 
+#[path = "support/answers.rs"]
+mod answers;
 #[path = "../../ocfl/tests/support/s3.rs"]
 mod s3;
+#[path = "support/schema.rs"]
+mod schema;
 
 use ocfl::{About, DraftOptions, StorageRoot};
 use s3::Server;
@@ -16,19 +21,20 @@ struct Answer {
 }
 
 /// Runs a command on a thread of its own, since the server runs on the others.
-async fn accession(arguments: &[&str]) -> Answer {
-    let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+async fn accession(server: &Server, typed: &[&str]) -> Answer {
+    let environment = server.environment();
+    let arguments: Vec<String> = typed.iter().map(|&argument| argument.to_owned()).collect();
     let run = tokio::task::spawn_blocking(move || {
         Command::new(env!("CARGO_BIN_EXE_accession"))
             .arg("ocfl")
             .args(arguments)
             .env_clear()
-            .env("AWS_ACCESS_KEY_ID", "key")
-            .env("AWS_SECRET_ACCESS_KEY", "secret")
-            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .envs(environment)
             .output()
     });
     let output = run.await.expect("a thread").expect("the binary runs");
+    let typed = [&["ocfl"][..], typed].concat();
+    answers::hold(&typed, &String::from_utf8_lossy(&output.stdout));
     Answer {
         status: output.status.code().expect("an exit status"),
         out: String::from_utf8(output.stdout).expect("UTF-8"),
@@ -56,7 +62,8 @@ async fn from_init_to_purge() {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::create_dir(directory.path().join("bucket")).expect("a bucket");
     let server = Server::start(directory.path()).await;
-    let root = &format!("s3://bucket/root?endpoint={}", server.endpoint);
+    let root = &server.url("bucket", "root");
+    let accession = async |arguments: &[&str]| accession(&server, arguments).await;
     let made = accession(&["init", root]).await;
     assert_eq!(made.status, 0, "{}", made.err);
     assert_eq!(accession(&["init", root]).await.status, 2, "a root is made once");
@@ -87,8 +94,10 @@ async fn from_init_to_purge() {
     let whole = accession(&["validate", root]).await;
     assert_eq!(whole.status, 0, "{}{}", whole.out, whole.err);
 
-    let bucket = directory.path().join("bucket/root");
-    damage(&bucket);
+    if let Some(real) = &server.real {
+        real.judge_root("bucket/root", &[]);
+    }
+    server.damage("bucket", "root", "v1/content/letter.txt");
     let found = accession(&["validate", root]).await;
     assert!(found.status == 1 && found.out.contains("E092"), "{}", found.out);
     let damaged = accession(&["cat", root, ID, "letter.txt", "--at", "v1"]).await;
@@ -98,16 +107,4 @@ async fn from_init_to_purge() {
     assert_eq!(accession(&["purge", root, ID, "--yes"]).await.status, 0);
     assert_eq!(accession(&["log", root, ID]).await.status, 1);
     assert_eq!(accession(&["validate", root]).await.status, 0);
-}
-
-/// Changes the first version's letter behind the server's back.
-fn damage(directory: &std::path::Path) {
-    for entry in std::fs::read_dir(directory).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            damage(&path);
-        } else if path.ends_with("v1/content/letter.txt") {
-            std::fs::write(path, "0ne").expect("damage");
-        }
-    }
 }

@@ -8,6 +8,7 @@ use crate::model::profile::Profile;
 use crate::stores::Stores;
 use crate::transfer::ezid::Ezid;
 use crate::transfer::fetch::Fetcher;
+use crate::transfer::share::Shares;
 use db::Db;
 use pronom::Identifier;
 use std::path::{Path, PathBuf};
@@ -115,6 +116,7 @@ pub struct Site {
     pub stores: Stores,
     pub identifier: Arc<Identifier>,
     pub fetcher: Fetcher,
+    pub shares: Shares,
 }
 
 impl Site {

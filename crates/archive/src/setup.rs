@@ -8,8 +8,9 @@ use crate::model::error::{Error, Result};
 use crate::pipeline::{self, Pipeline};
 use crate::registry::collection;
 use crate::registry::placed;
-use crate::stores::{StoreSettings, Stores};
+use crate::stores::Stores;
 use crate::transfer::fetch::Fetcher;
+use crate::transfer::share::Shares;
 use db::{Db, Statement, Tx, statement};
 use pronom::Identifier;
 use queue::Catalog;
@@ -22,22 +23,6 @@ const WHO: &str = "accession";
 
 /// Opens what a process needs. The database is prepared if it was not.
 pub fn open(db: Db, config: &Config, data: &Path, identifier: Identifier) -> Result<Site> {
-    let stores = config
-        .stores
-        .iter()
-        .map(|(name, section)| {
-            let section = section.clone();
-            let settings = StoreSettings {
-                url: section.url,
-                storage_class: section.storage_class,
-                inventory_storage_class: section.inventory_storage_class,
-                concurrency: section.concurrency,
-                sse: section.sse,
-                sse_kms_key_id: section.sse_kms_key_id,
-            };
-            (name.clone(), settings)
-        })
-        .collect();
     let (prepared, place) = (config.clone(), data.to_path_buf());
     let name = db.write_blocking(move |tx| {
         placed::check_configured(tx, &prepared, &place)?;
@@ -48,9 +33,10 @@ pub fn open(db: Db, config: &Config, data: &Path, identifier: Identifier) -> Res
         db,
         installation: name,
         settings: Settings::of(config, data)?,
-        stores: Stores::new(stores),
+        stores: Stores::configured(config),
         identifier: Arc::new(identifier.with_further_bytes(config.formats.scan_bytes_max)),
         fetcher: Fetcher::new(&config.fetch)?,
+        shares: Shares::default(),
     })
 }
 

@@ -8,6 +8,7 @@ use crate::model::pipelines;
 use crate::pipeline;
 use crate::registry::collection;
 use crate::registry::ingest::FIRST_STAGE;
+use crate::registry::placed;
 use crate::scheduler::{janitor, reporting};
 use crate::watch::Poller;
 use db::{Statement, statement};
@@ -28,8 +29,16 @@ async fn keep_watch(site: Arc<Site>, place: WatchSection) {
         received: site.settings.work_space.path.join("received"),
         failed_retention_micros: site.settings.failed_retention_days * 86_400_000_000,
     };
+    let mut is_known = false;
     loop {
-        if let Err(error) = poller.poll(&place).await {
+        let looked = async {
+            if !is_known {
+                placed::check_older_stores(&site.db, &site.stores).await?;
+                is_known = true;
+            }
+            poller.poll(&place).await
+        };
+        if let Err(error) = looked.await {
             match error.is_outage() {
                 true => tracing::debug!(watch = place.path, %error, "it could not be looked at"),
                 false => {
@@ -70,6 +79,7 @@ pub async fn work(
                 total.runs += summary.runs;
                 total.succeeded += summary.succeeded;
                 total.errors += summary.errors;
+                total.failed += summary.failed;
             }
             Err(error) => break Err(error),
         }

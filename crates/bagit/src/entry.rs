@@ -1,8 +1,7 @@
 //! Lines of manifests and of `fetch.txt`.
 
-use crate::algorithm::Algorithm;
-use crate::digest::Digest;
 use crate::path::{self, Unsafe};
+use digest::{Algorithm, Digest};
 use std::borrow::Cow;
 
 /// A line of a manifest: the digest that a file must have.
@@ -20,7 +19,7 @@ pub struct ManifestEntry<'a> {
 /// Why a line is no entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    #[error("there is no path after the checksum")]
+    #[error("the line needs a checksum and a path")]
     NoPath,
     #[error("{0:?} is not a checksum of {1}")]
     BadDigest(String, Algorithm),
@@ -75,7 +74,13 @@ pub fn parse_manifest_line(
 /// it where the two changed places.
 pub fn path_of_malformed_line(line: &str) -> Option<Cow<'_, str>> {
     let line = line.trim_matches(BLANK);
-    let (first, rest) = line.split_once(BLANK)?;
+    let Some((first, rest)) = line.split_once(BLANK) else {
+        // A path alone, or right after its checksum.
+        let at = line.find("data/")?;
+        let before = line[..at].trim_end_matches("./").trim_end_matches('*');
+        let is_checksum = before.bytes().all(|b| b.is_ascii_hexdigit());
+        return is_checksum.then(|| safe(&line[at..]).ok()).flatten();
+    };
     let swapped = first.trim_start_matches("./").starts_with("data/");
     let path = match line.rsplit_once(BLANK) {
         Some((path, digest)) if swapped && Digest::from_hex(digest).is_some() => path,
@@ -155,7 +160,13 @@ mod tests {
         assert_eq!(guess(" 00 *./data/a").as_deref(), Some("data/a"));
         assert_eq!(guess(&format!("data/a b  {MD5}")).as_deref(), Some("data/a b"));
         assert_eq!(guess("data/a b").as_deref(), Some("data/a b"));
+        assert_eq!(guess("data/a").as_deref(), Some("data/a"));
+        assert_eq!(guess("./data/data/a").as_deref(), Some("data/data/a"));
+        assert_eq!(guess(&format!("{MD5}data/a")).as_deref(), Some("data/a"));
+        assert_eq!(guess(&format!("{MD5}*data/a")).as_deref(), Some("data/a"));
         assert_eq!(guess("nothing"), None);
+        assert_eq!(guess("metadata/a"), None);
+        assert_eq!(guess("data/../a"), None);
         assert_eq!(guess("00 ../a"), None);
     }
 

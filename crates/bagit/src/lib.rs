@@ -1,12 +1,11 @@
 #![doc = include_str!("../README.md")]
 
-mod algorithm;
 pub mod beneath;
 mod declaration;
-mod digest;
 pub mod entry;
 mod error;
 mod fetch;
+mod hashing;
 pub mod info;
 pub mod path;
 mod pool;
@@ -19,9 +18,8 @@ pub mod text;
 mod validate;
 mod write;
 
-pub use algorithm::{Algorithm, Algorithms, UnknownAlgorithm};
 pub use declaration::{Declaration, Version};
-pub use digest::{Digest, Digests, Hasher};
+pub use digest::{Algorithm, Algorithms, Digest, Digests, Hasher, UnknownAlgorithm};
 pub use error::Error;
 #[cfg(feature = "http")]
 pub use fetch::HttpFetcher;

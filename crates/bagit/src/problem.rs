@@ -88,7 +88,7 @@ codes! {
     MemberCrcMismatch "member-crc-mismatch" "The bytes of a zip member do not have the CRC-32 that the archive states."
     BaseDirectoryMissing "base-directory-missing" "The archive has the bag at its top, not in one directory (§4)."
     ArchiveUnmarked "archive-unmarked" "The tar archive has no end marker, so members may be missing at its end."
-    ArchiveDataAfterEnd "archive-data-after-end" "The tar archive has data after its end marker, which is not read."
+    ArchiveDataAfterEnd "archive-data-after-end" "The archive has data after its end marker, which is not read."
     BaseDirectoryName "base-directory-name" "The bag's directory is not named like the archive (§4)."
     TooManyTagFiles "too-many-tag-files" "There are more manifests than are read."
     PathCase "path-case" "A manifest and the file differ in the case of letters."

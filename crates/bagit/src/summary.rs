@@ -1,6 +1,5 @@
 //! What a bag says about itself, without checking its payload.
 
-use crate::algorithm::{Algorithm, Algorithms};
 use crate::declaration::Version;
 use crate::error::Error;
 use crate::info::{Oxum, Tags};
@@ -10,6 +9,7 @@ use crate::source::open::Bag;
 use crate::validate::survey::Survey;
 use crate::validate::tags::TagFiles;
 use crate::validate::{Mode, Options};
+use digest::{Algorithm, Algorithms};
 use serde::Serialize;
 
 /// What bagit.txt, bag-info.txt and the names of the manifests tell.

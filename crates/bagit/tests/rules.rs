@@ -106,6 +106,15 @@ fn a_malformed_line_is_one_problem_and_lists_its_file() {
 }
 
 #[test]
+fn a_line_without_a_blank_lists_its_file() {
+    let right = digest(Algorithm::Sha256, b"x");
+    for text in ["data/a\n".to_owned(), format!("{right}data/a\n")] {
+        let files = Files::new("1.0").with("data/a", "x").with("manifest-sha256.txt", text);
+        assert_eq!(codes(&files.validate()), [Code::ManifestLineMalformed]);
+    }
+}
+
+#[test]
 fn what_the_drafts_allowed_is_a_warning_in_their_bags() {
     let twice = line("data/a", "x").repeat(2);
     let files = Files::new("1.0").with("data/a", "x").with("manifest-sha256.txt", twice);

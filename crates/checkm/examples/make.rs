@@ -1,6 +1,6 @@
 //! Prints a manifest of the files in a directory: `cargo run --example make -- some/directory`
 
-use checkm::{Format, Hash, Header, Profile, Scan, ScanError, Scanned, WriteError, Writer};
+use checkm::{Algorithm, Format, Header, Profile, Scan, ScanError, Scanned, WriteError, Writer};
 use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut writer = Writer::new(std::io::stdout().lock(), Format::Checkm, header)?;
     let scan = Scan {
         profile: Profile::General,
-        hash: Hash::Sha256,
+        algorithm: Algorithm::Sha256,
         base_url: None,
         has_times: true,
         except: Vec::new(),

@@ -24,7 +24,7 @@ const KNOWN: &[(&str, usize, bool)] = &[
 
 /// What is known of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Algorithm {
+pub(crate) struct KnownAlgorithm {
     pub digits: usize,
     pub is_strong: bool,
 }
@@ -38,11 +38,11 @@ pub(crate) fn normal(name: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(kept.flat_map(char::to_lowercase).collect())
 }
 
-pub(crate) fn find(normal: &str) -> Option<Algorithm> {
+pub(crate) fn find(normal: &str) -> Option<KnownAlgorithm> {
     KNOWN
         .iter()
         .find(|(name, ..)| *name == normal)
-        .map(|&(_, digits, is_strong)| Algorithm { digits, is_strong })
+        .map(|&(_, digits, is_strong)| KnownAlgorithm { digits, is_strong })
 }
 
 #[cfg(test)]

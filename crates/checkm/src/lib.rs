@@ -26,6 +26,7 @@ mod write;
 
 pub use code::{Code, Severity};
 pub use column::Column;
+pub use digest::Algorithm;
 pub use error::{Error, WriteError};
 pub use follow::{Followed, follow};
 pub use json::{FORMAT, SCHEMA};
@@ -35,5 +36,5 @@ pub use profile::Profile;
 pub use reader::{Reader, check};
 pub use report::{Count, Place, Problem, Report};
 pub use row::Row;
-pub use scan::{Hash, Scan, ScanError, Scanned};
+pub use scan::{Scan, ScanError, Scanned};
 pub use write::Writer;

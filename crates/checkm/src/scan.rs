@@ -4,9 +4,7 @@ use crate::date;
 use crate::profile::Profile;
 use crate::row::Row;
 use crate::url;
-use md5::Md5;
-use sha1::Sha1;
-use sha2::{Digest, Sha256, Sha384, Sha512};
+use digest::{Algorithm, SingleHasher};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -15,41 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-/// A digest algorithm that can be computed here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hash {
-    /// MD5, for systems that take nothing else.
-    Md5,
-    /// SHA-1.
-    Sha1,
-    /// SHA-256.
-    Sha256,
-    /// SHA-384.
-    Sha384,
-    /// SHA-512.
-    Sha512,
-}
-
-impl Hash {
-    /// The name in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Hash::Md5 => "md5",
-            Hash::Sha1 => "sha1",
-            Hash::Sha256 => "sha256",
-            Hash::Sha384 => "sha384",
-            Hash::Sha512 => "sha512",
-        }
-    }
-}
-
 /// How a directory is made into rows.
 #[derive(Debug, Clone)]
 pub struct Scan {
     /// The profile the rows are for.
     pub profile: Profile,
     /// The digest of every file.
-    pub hash: Hash,
+    pub algorithm: Algorithm,
     /// The URL under which the directory's files can be fetched; most profiles need one.
     pub base_url: Option<String>,
     /// Whether rows say when files were last modified.
@@ -229,9 +199,9 @@ impl Scan {
         }
         let read = |error| ScanError::Read { path: found.path.clone(), error };
         let mut file = File::open(&found.path).map_err(read)?;
-        let (digest, size) = hash_file(self.hash, &mut file).map_err(read)?;
+        let (digest, size) = hash_file(self.algorithm, &mut file).map_err(read)?;
         let modified = file.metadata().and_then(|meta| meta.modified()).map_err(read)?;
-        row.algorithm = Some(self.hash.as_str().into());
+        row.algorithm = Some(self.algorithm.name().into());
         row.digest = Some(digest.into());
         row.size = Some(size);
         row.modified = date::format(modified).filter(|_| self.has_times).map(Cow::Owned);
@@ -262,30 +232,19 @@ fn join(base: &str, name: &str) -> String {
 
 /// The digest of a file; none when the algorithm is not one that is computed here.
 pub(crate) fn digest_of(path: &Path, algorithm: &str) -> io::Result<Option<String>> {
-    let all = [Hash::Md5, Hash::Sha1, Hash::Sha256, Hash::Sha384, Hash::Sha512];
-    match all.into_iter().find(|hash| hash.as_str() == algorithm) {
-        Some(hash) => hash_file(hash, &mut File::open(path)?).map(|(digest, _)| Some(digest)),
+    match Algorithm::ALL.into_iter().find(|known| known.name() == algorithm) {
+        Some(known) => hash_file(known, &mut File::open(path)?).map(|(digest, _)| Some(digest)),
         None => Ok(None),
     }
 }
 
-fn hash_file(hash: Hash, file: &mut File) -> io::Result<(String, u64)> {
-    match hash {
-        Hash::Md5 => digest::<Md5>(file),
-        Hash::Sha1 => digest::<Sha1>(file),
-        Hash::Sha256 => digest::<Sha256>(file),
-        Hash::Sha384 => digest::<Sha384>(file),
-        Hash::Sha512 => digest::<Sha512>(file),
-    }
-}
-
-fn digest<D: Digest>(file: &mut File) -> io::Result<(String, u64)> {
-    let mut hasher = D::new();
+fn hash_file(algorithm: Algorithm, file: &mut File) -> io::Result<(String, u64)> {
+    let mut hasher = SingleHasher::new(algorithm);
     let mut buffer = vec![0; 128 << 10];
     let mut size = 0;
     loop {
         match file.read(&mut buffer) {
-            Ok(0) => break,
+            Ok(0) => return Ok((hasher.finish().to_string(), size)),
             Ok(count) => {
                 hasher.update(&buffer[..count]);
                 size += count as u64;
@@ -294,8 +253,6 @@ fn digest<D: Digest>(file: &mut File) -> io::Result<(String, u64)> {
             Err(error) => return Err(error),
         }
     }
-    let hex = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((hex, size))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use checkm::{
-    Format, Hash, Header, Options, Profile, Row, Scan, ScanError, Scanned, WriteError, Writer,
+    Algorithm, Format, Header, Options, Profile, Row, Scan, ScanError, Scanned, WriteError, Writer,
 };
 use std::fs;
 use std::path::Path;
@@ -15,9 +15,9 @@ enum Stop {
     Write(#[from] WriteError),
 }
 
-fn scan(profile: Profile, hash: Hash, base_url: Option<&str>) -> Scan {
+fn scan(profile: Profile, algorithm: Algorithm, base_url: Option<&str>) -> Scan {
     let base_url = base_url.map(str::to_string);
-    Scan { profile, hash, base_url, has_times: false, except: Vec::new(), threads: 3 }
+    Scan { profile, algorithm, base_url, has_times: false, except: Vec::new(), threads: 3 }
 }
 
 fn rows(scan: &Scan, root: &Path) -> (Vec<Row<'static>>, Vec<String>) {
@@ -46,9 +46,9 @@ fn tree() -> tempfile::TempDir {
 fn files_are_listed_in_order_with_true_digests() {
     let root = tree();
     let known = [
-        (Hash::Md5, "900150983cd24fb0d6963f7d28e17f72"),
-        (Hash::Sha1, "a9993e364706816aba3e25717850c26c9cd0d89d"),
-        (Hash::Sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (Algorithm::Md5, "900150983cd24fb0d6963f7d28e17f72"),
+        (Algorithm::Sha1, "a9993e364706816aba3e25717850c26c9cd0d89d"),
+        (Algorithm::Sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
     ];
     for (hash, of_abc) in known {
         let (rows, skipped) = rows(&scan(Profile::General, hash, None), root.path());
@@ -70,7 +70,7 @@ fn a_manifest_that_is_made_is_valid_in_its_profile() {
         (Profile::Container, Format::Checkm),
         (Profile::SingleFileBatch, Format::Checkm),
     ] {
-        let settings = scan(profile, Hash::Sha512, Some("https://example.org/files/"));
+        let settings = scan(profile, Algorithm::Sha512, Some("https://example.org/files/"));
         let mut writer = Writer::new(Vec::new(), format, Header::new(profile)).unwrap();
         settings
             .run::<Stop>(root.path(), |scanned| match scanned {
@@ -87,14 +87,15 @@ fn a_manifest_that_is_made_is_valid_in_its_profile() {
 #[test]
 fn urls_are_encoded_and_needed() {
     let root = tree();
-    let (rows, skipped) = rows(&scan(Profile::Object, Hash::Md5, Some("http://h/x")), root.path());
+    let (rows, skipped) =
+        rows(&scan(Profile::Object, Algorithm::Md5, Some("http://h/x")), root.path());
     assert_eq!(rows[1].source.as_deref(), Some("http://h/x/b/two%20words%7C%23.txt"));
     assert_eq!(rows[1].name.as_deref(), Some("b/two words|#.txt"));
     assert_eq!(skipped.len(), 1, "an empty directory has no place there: {skipped:?}");
-    let missing = scan(Profile::Object, Hash::Md5, None).check();
+    let missing = scan(Profile::Object, Algorithm::Md5, None).check();
     assert!(matches!(missing, Err(ScanError::NoBaseUrl(Profile::Object))));
     for bad in ["ftp://h", "http://h/?x", "http://h/ü", "nonsense"] {
-        let result = scan(Profile::Object, Hash::Md5, Some(bad)).check();
+        let result = scan(Profile::Object, Algorithm::Md5, Some(bad)).check();
         assert!(matches!(result, Err(ScanError::BadBaseUrl { .. })), "{bad}");
     }
 }
@@ -106,7 +107,7 @@ fn what_no_manifest_can_list_is_said() {
     let root = tree();
     std::os::unix::fs::symlink("/etc/passwd", root.path().join("link")).unwrap();
     fs::write(root.path().join(std::ffi::OsStr::from_bytes(b"latin-\xfc")), "x").unwrap();
-    let mut settings = scan(Profile::General, Hash::Md5, None);
+    let mut settings = scan(Profile::General, Algorithm::Md5, None);
     settings.except.push(root.path().join("b/../c.bin"));
     let (rows, skipped) = rows(&settings, root.path());
     assert_eq!(rows.len(), 3, "the link is not followed, and what is excepted is not there");
@@ -125,7 +126,7 @@ fn a_scan_can_be_given_up() {
         fs::write(root.path().join(n.to_string()), "x").unwrap();
     }
     let mut seen = 0;
-    let result = scan(Profile::General, Hash::Md5, None).run::<Stop>(root.path(), |_| {
+    let result = scan(Profile::General, Algorithm::Md5, None).run::<Stop>(root.path(), |_| {
         seen += 1;
         if seen == 3 { Err(ScanError::NoBaseUrl(Profile::General).into()) } else { Ok(()) }
     });

@@ -1,4 +1,6 @@
-//! Where a database is: `sqlite:///path`, a plain path, or `postgres://…` as libpq users know it.
+//! Addresses of databases: `sqlite:///path`, or `postgres://…` as libpq users know it.
+//!
+//! Hides libpq's environment variables and password files, and keeps passwords out of messages.
 
 use crate::error::{Error, Result};
 use crate::tx::Engine;
@@ -9,9 +11,12 @@ use std::time::Duration;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use url::Url;
 
+/// The address of a database. It is shown without a password.
 #[derive(Clone)]
 pub enum Address {
+    /// An SQLite file.
     Sqlite(PathBuf),
+    /// A PostgreSQL server, or several of which one can be written to.
     Postgres(Box<Server>),
 }
 
@@ -56,6 +61,7 @@ impl Address {
         Err(bad("it begins with neither sqlite: nor postgres:"))
     }
 
+    /// Returns the engine that the address belongs to.
     pub fn engine(&self) -> Engine {
         match self {
             Address::Sqlite(_) => Engine::Sqlite,
@@ -63,6 +69,7 @@ impl Address {
         }
     }
 
+    /// Returns the address of an SQLite file.
     pub fn sqlite(path: impl AsRef<Path>) -> Address {
         Address::Sqlite(path.as_ref().to_path_buf())
     }
@@ -107,7 +114,7 @@ impl Server {
             }
         }
         url.set_query(None);
-        // The parser takes 5432 for an address that has a host and no port; libpq asks first.
+        // The parser assumes 5432 for an address with a host and no port; libpq reads PGPORT first.
         if url.host_str().is_some_and(|host| !host.is_empty() && !host.contains(','))
             && url.port().is_none()
             && !kept.iter().any(|(name, _)| name == "port")
@@ -118,6 +125,9 @@ impl Server {
         }
         if !kept.is_empty() {
             url.query_pairs_mut().extend_pairs(kept);
+            // `tokio-postgres` does not take `+` for a space.
+            let query = url.query().map(|query| query.replace('+', "%20"));
+            url.set_query(query.as_deref());
         }
         let mut config: tokio_postgres::Config =
             url.as_str().parse().map_err(|e: tokio_postgres::Error| bad(e.to_string()))?;
@@ -147,9 +157,9 @@ impl Server {
     }
 }
 
-/// libpq takes `postgres://user:password@/name?host=/run/postgresql` and
-/// `postgres://user@db1:5432,db2:5432/name`, which are no URLs to others: what they say of the user and
-/// the hosts moves to the query.
+/// libpq accepts `postgres://user:password@/name?host=/run/postgresql` and
+/// `postgres://user@db1:5432,db2:5432/name`, which are not valid URLs. This moves the user and the hosts
+/// to the query.
 fn authority_in_query(text: &str) -> String {
     let moved = || {
         let (scheme, rest) = text.split_once("://")?;
@@ -222,7 +232,7 @@ fn fill_from_environment(
     Ok(())
 }
 
-/// Looks the password up in libpq's password file: `host:port:database:user:password`, `*` for any.
+/// Looks up the password in libpq's password file: `host:port:database:user:password`, `*` for any.
 fn password_from_file(
     config: &tokio_postgres::Config,
     passfile: Option<String>,
@@ -286,7 +296,7 @@ fn without_password(text: &str) -> String {
         return text.to_string();
     }
     let Some((scheme, rest)) = text.split_once("://") else {
-        // No address at all: a path can be shown, but `postgres:/user:password@host` or libpq's
+        // This is not an address: a path can be shown, but `postgres:/user:password@host` or libpq's
         // `host=a password=b` might hold a password anywhere.
         let scheme = text.split_once(':').map(|(scheme, _)| scheme);
         let scheme = scheme.filter(|s| s.chars().all(|c| c.is_ascii_alphanumeric()));
@@ -295,7 +305,7 @@ fn without_password(text: &str) -> String {
             false => text.to_string(),
         };
     };
-    // Of what is not understood, all before the last `@` might be a password.
+    // In a text that cannot be parsed, everything before the last `@` might be a password.
     let hidden = || match rest.rsplit_once('@') {
         Some((_, after)) => format!("{scheme}://***@{after}"),
         None if rest.contains(':') => format!("{scheme}://***"),

@@ -1,4 +1,4 @@
-//! Time, as the rules see it: integer microseconds since 1970, from the engine or injected.
+//! Time as the rules see it: integer microseconds since 1970, from the engine or injected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,11 +13,12 @@ pub enum Clock {
     /// The engine's own: the server's clock on PostgreSQL, this machine's on SQLite.
     #[default]
     Engine,
-    /// A made-up clock that a test moves.
+    /// A clock that a test moves.
     Manual(Arc<AtomicI64>),
 }
 
 impl Clock {
+    /// Returns a manual clock that shows `start`.
     pub fn manual(start: Micros) -> Clock {
         Clock::Manual(Arc::new(AtomicI64::new(start)))
     }
@@ -29,7 +30,7 @@ impl Clock {
         }
     }
 
-    /// The injected time, or None where the engine decides.
+    /// Returns the injected time, or None where the engine decides.
     pub fn injected(&self) -> Option<Micros> {
         match self {
             Clock::Engine => None,
@@ -42,7 +43,7 @@ impl Clock {
     }
 }
 
-/// This machine's clock.
+/// Returns the time by this machine's clock.
 pub fn system_now() -> Micros {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
 
 #[macro_use]
 mod value;
@@ -40,25 +41,27 @@ use std::time::Duration;
 use tokio::sync::watch;
 use wakes::Wakes;
 
-/// Called with a statement's name before each statement of a PostgreSQL transaction, and with
-/// `commit` before its COMMIT, on the thread that runs the transaction.
+/// Called with a statement's name before each statement of a PostgreSQL transaction, with `commit`
+/// before its COMMIT, and with `rollback` before its ROLLBACK, on the thread that runs the transaction.
+/// Statements are then sent one at a time, at the place where they would have been sent together.
 pub type Step = Arc<dyn Fn(&'static str) + Send + Sync>;
 
 /// How a database is used by this process.
 #[derive(Clone)]
 pub struct Options {
+    /// The clock that transactions go by.
     pub clock: Clock,
-    /// For tests that decide in which order transactions proceed.
+    /// A hook for tests that decide in which order transactions proceed.
     pub step: Option<Step>,
     /// How long a caller waits for a database that does not answer before it gets an error.
-    pub patience: Duration,
-    /// PostgreSQL connections, each with a thread.
+    pub timeout: Duration,
+    /// The number of PostgreSQL connections, each with a thread.
     pub connections: usize,
-    /// SQLite connections for reading.
+    /// The number of SQLite connections for reading.
     pub readers: usize,
-    /// Closures that may wait in this process; one more is refused as busy.
+    /// The number of closures that may wait in this process; one more is refused as busy.
     pub waiting_max: usize,
-    /// Opens a database although it was moved to another place.
+    /// Opens a database even if it was moved to another place.
     pub moved: bool,
 }
 
@@ -67,7 +70,7 @@ impl Default for Options {
         Options {
             clock: Clock::Engine,
             step: None,
-            patience: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
             connections: 8,
             readers: 2,
             waiting_max: 100_000,
@@ -76,7 +79,7 @@ impl Default for Options {
     }
 }
 
-/// A database. Clones share it; the last one to go closes it.
+/// A database. Clones share it; dropping the last one closes it.
 #[derive(Clone)]
 pub struct Db {
     shared: Arc<Shared>,
@@ -140,7 +143,7 @@ impl Db {
         async move { answer.await.unwrap_or_else(|_| Err(Error::Closed.into())) }
     }
 
-    /// Runs `work` on a snapshot that nothing changes meanwhile.
+    /// Runs `work` on a snapshot, which other transactions do not change.
     pub fn read<T, E, F>(&self, work: F) -> impl Future<Output = Result<T, E>> + Send + use<T, E, F>
     where
         T: Send + 'static,
@@ -184,16 +187,16 @@ impl Db {
         }
     }
 
-    /// A counter that grows when a transaction of this or another process woke `topic`.
+    /// Returns a counter that grows when a transaction of this or another process woke `topic`.
     pub fn subscribe(&self, topic: i64) -> watch::Receiver<u64> {
         let receiver = self.shared.wakes.subscribe(topic);
         if let Backend::Postgres(engine) = &self.shared.backend {
-            engine.listen(&self.shared.wakes);
+            engine.listen();
         }
         receiver
     }
 
-    /// Since when the database cannot be reached; `None` while it can be, as far as is known.
+    /// Returns since when the database cannot be reached; `None` while it can be, as far as is known.
     pub fn unavailable_since(&self) -> Option<std::time::SystemTime> {
         match &self.shared.backend {
             Backend::Sqlite(_) => None,
@@ -201,6 +204,7 @@ impl Db {
         }
     }
 
+    /// Returns the engine of this database.
     pub fn engine(&self) -> Engine {
         match self.shared.backend {
             Backend::Sqlite(_) => Engine::Sqlite,
@@ -208,7 +212,7 @@ impl Db {
         }
     }
 
-    /// Where it is, without any password.
+    /// Returns its address, which is shown without a password.
     pub fn address(&self) -> &Address {
         &self.shared.address
     }

@@ -1,4 +1,4 @@
-//! A database in memory, run from the caller's own thread: what simulators use.
+//! A database in memory, run from the caller's own thread, for simulators.
 
 use crate::clock::Micros;
 use crate::error::{Error, Result};
@@ -6,12 +6,14 @@ use crate::migrate::{self, Migration};
 use crate::sqlite::{Rewrite, SqliteConnection};
 use crate::tx::{Inner, Tx};
 
+/// An SQLite database in memory.
 pub struct Memory {
     connection: SqliteConnection,
 }
 
 impl Memory {
-    /// `rewrites` change statements, to prove that a test notices.
+    /// Opens an empty database with a schema. `rewrites` change statements, to prove that a test
+    /// notices.
     pub fn open(migrations: &[Migration], rewrites: Vec<Rewrite>) -> Result<Memory> {
         let connection = SqliteConnection::in_memory(rewrites)?;
         let mut tx = Tx::new(Inner::Sqlite(&connection), 0);
@@ -41,7 +43,7 @@ impl Memory {
         work: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> Result<(), E> {
         self.connection.begin()?;
-        // Whatever the closure says is lost with the process it ran in.
+        // The result of the closure is lost with the process it ran in.
         let _ = work(&mut Tx::new(Inner::Sqlite(&self.connection), now));
         self.connection.roll_back()?;
         Ok(())

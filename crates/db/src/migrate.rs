@@ -10,13 +10,17 @@ use crate::tx::{Engine, Tx};
 /// those of another.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
+    /// Its place in the order; a number is never used again.
     pub number: i64,
+    /// The name that is recorded with the number.
     pub name: &'static str,
+    /// The text for SQLite.
     pub sqlite: &'static str,
+    /// The text for PostgreSQL.
     pub postgres: &'static str,
 }
 
-/// `migration!(1, "queue")` is `src/migrations/0001_queue.{sqlite,postgres}.sql`.
+/// Includes a migration: `migration!(1, "queue")` is `src/migrations/0001_queue.{sqlite,postgres}.sql`.
 #[macro_export]
 macro_rules! migration {
     ($number:literal, $name:literal) => {

@@ -1,4 +1,4 @@
-//! A closure on its way to a database thread, and its answer on the way back.
+//! Closures that wait for a database thread, and their answers.
 
 use crate::error::Error;
 use crate::tx::Tx;
@@ -16,7 +16,7 @@ pub(crate) trait Operation: Send {
     fn run(&mut self, tx: &mut Tx<'_>) -> bool;
     /// Sends the result, or, if the transaction itself failed, that error.
     fn answer(self: Box<Self>, verdict: Result<(), Error>);
-    /// False once nobody waits for the answer any more.
+    /// Returns false once the caller has dropped the future of the answer.
     fn wanted(&self) -> bool;
     fn asked_at(&self) -> Instant;
     fn reads(&self) -> bool;
@@ -51,7 +51,7 @@ where
             (Ok(()), Some(result)) => result,
             (Ok(()), None) => Err(Error::Closed.into()),
         };
-        // Nobody waiting is fine: what the closure did stands, as said at `Db::write`.
+        // A caller that is gone is fine: what the closure did stands, as said at `Db::write`.
         let _ = self.answer.send(result);
     }
 
@@ -87,20 +87,22 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "no message".to_string())
 }
 
-/// How soon an operation is taken: lease renewals and settlements do not wait behind bulk work.
+/// The priority of a write: lease renewals and settlements do not wait behind bulk work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
+    /// Runs before normal writes, and is never refused as busy.
     Urgent,
+    /// Runs in the order of arrival.
     Normal,
 }
 
-/// How long a thread that has just done something looks around before it waits to be woken.
-const ALERT: Duration = Duration::from_micros(100);
+/// How long the writer spins before it parks.
+const SPIN: Duration = Duration::from_micros(100);
 
 /// Operations waiting for a database thread, at most `limit` of them.
 ///
-/// The thread that fell idle last is woken first. Where one suffices, one does everything, and its
-/// connection has its statements prepared; the others are for when there is more to do.
+/// The thread that became idle last is woken first. If one thread suffices, it does everything, and its
+/// connection has the statements prepared.
 pub(crate) struct Inbox {
     state: Mutex<InboxState>,
     limit: usize,
@@ -110,18 +112,9 @@ pub(crate) struct Inbox {
 struct InboxState {
     urgent: VecDeque<Box<dyn Operation>>,
     normal: VecDeque<Box<dyn Operation>>,
-    /// Threads that wait for one, the one that fell idle last at the end.
+    /// Parked threads, the one that became idle last at the end.
     idle: Vec<Thread>,
-    /// One is about to come.
-    expected: bool,
     closed: bool,
-}
-
-/// What a database thread waits for.
-pub(crate) enum Arrival {
-    Operation(Box<dyn Operation>),
-    /// Nothing yet, but soon.
-    Soon,
 }
 
 impl InboxState {
@@ -166,42 +159,16 @@ impl Inbox {
         }
     }
 
-    /// Says that an operation is about to come, to the thread that will have it. If not all `threads`
-    /// are idle there is enough going on without it.
-    pub fn expect(&self, threads: usize) {
-        let mut state = self.lock();
-        if state.idle.len() < threads {
-            return;
-        }
-        if let Some(thread) = state.idle.last().cloned() {
-            state.expected = true;
-            drop(state);
-            thread.unpark();
-        }
-    }
-
     /// Waits for an operation; None once the inbox is closed and empty.
     pub fn take(&self) -> Option<Box<dyn Operation>> {
-        loop {
-            if let Arrival::Operation(operation) = self.wait()? {
-                return Some(operation);
-            }
-        }
-    }
-
-    /// As [`Inbox::take`], and tells of an operation that is only expected.
-    pub fn wait(&self) -> Option<Arrival> {
         loop {
             let mut state = self.lock();
             self.leave_idle(&mut state);
             if let Some(operation) = state.pop() {
-                return Some(Arrival::Operation(operation));
+                return Some(operation);
             }
             if state.closed {
                 return None;
-            }
-            if std::mem::take(&mut state.expected) {
-                return Some(Arrival::Soon);
             }
             state.idle.push(thread::current());
             drop(state);
@@ -210,34 +177,17 @@ impl Inbox {
         }
     }
 
-    /// An operation, if one comes in time.
-    pub fn take_within(&self, time: Duration) -> Option<Box<dyn Operation>> {
-        let deadline = Instant::now() + time;
-        loop {
-            let mut state = self.lock();
-            self.leave_idle(&mut state);
-            let left = deadline.saturating_duration_since(Instant::now());
-            let found = state.pop();
-            if found.is_some() || state.closed || left.is_zero() {
-                return found;
-            }
-            state.idle.push(thread::current());
-            drop(state);
-            thread::park_timeout(left);
-        }
-    }
-
-    /// A thread that was woken by nobody is still among the idle ones.
+    /// A thread that woke by itself is still in the list of idle ones.
     fn leave_idle(&self, state: &mut InboxState) {
         let me = thread::current().id();
         state.idle.retain(|thread| thread.id() != me);
     }
 
-    /// As [`Inbox::take`], and looks around for a moment before it waits: who was just answered
-    /// often comes back at once, and waking a thread takes longer than that.
-    pub fn take_alert(&self) -> Option<Box<dyn Operation>> {
+    /// As [`Inbox::take`], and spins before parking: a caller that was just answered often comes back at
+    /// once, and waking a thread takes longer than that.
+    pub fn take_spinning(&self) -> Option<Box<dyn Operation>> {
         let began = Instant::now();
-        while began.elapsed() < ALERT {
+        while began.elapsed() < SPIN {
             if let Some(operation) = self.take_now() {
                 return Some(operation);
             }
@@ -251,14 +201,14 @@ impl Inbox {
         self.lock().pop()
     }
 
-    /// Removes those that have waited longer than `patience`: their callers get an answer even
+    /// Removes those that have waited longer than `timeout`: their callers get an answer even
     /// while the database gives none.
-    pub fn take_expired(&self, patience: Duration) -> Vec<Box<dyn Operation>> {
+    pub fn take_expired(&self, timeout: Duration) -> Vec<Box<dyn Operation>> {
         let mut state = self.lock();
         let mut expired = Vec::new();
         let state = &mut *state;
         for queue in [&mut state.urgent, &mut state.normal] {
-            while queue.front().is_some_and(|op| op.asked_at().elapsed() > patience) {
+            while queue.front().is_some_and(|op| op.asked_at().elapsed() > timeout) {
                 expired.extend(queue.pop_front());
             }
         }

@@ -1,16 +1,16 @@
-//! A database that is gone is said to be gone once, and once to be back, however many wait for it.
+//! Logs the start and the end of an outage once each, however many threads wait for the database.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-/// What all threads of one database know of its absence.
+/// The outage that all threads of one database share.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
     since: Mutex<Option<(SystemTime, Instant)>>,
 }
 
 impl Outage {
-    /// The database cannot be connected to.
+    /// Records that the database cannot be connected to.
     pub fn begins(&self, database: &str, why: &str) {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         if since.is_none() {
@@ -21,7 +21,7 @@ impl Outage {
         }
     }
 
-    /// A connection stands.
+    /// Records that a connection was established.
     pub fn ends(&self, database: &str) {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, began)) = since.take() {
@@ -30,13 +30,13 @@ impl Outage {
         }
     }
 
-    /// Since when there is none.
+    /// Returns since when there is an outage.
     pub fn since(&self) -> Option<SystemTime> {
         self.since.lock().unwrap_or_else(PoisonError::into_inner).map(|(at, _)| at)
     }
 }
 
-/// `10:02:03Z`, from the days that have 86,400 seconds each.
+/// The time of day as `10:02:03Z`.
 fn shown(at: SystemTime) -> String {
     let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
     format!("{:02}:{:02}:{:02}Z", seconds / 3600, seconds / 60 % 60, seconds % 60)

@@ -1,47 +1,28 @@
-//! Rows that come out of a statement, read by position into typed values.
+//! Rows that a statement returns, read by position into typed values.
 
 use crate::error::{Error, Result};
-use std::ops::Range;
-use tokio_postgres::types::{FromSql, Type};
+use tokio_postgres::types::Type;
 
 /// One row of a result, of either engine.
 pub enum Row<'a> {
+    /// A row of SQLite.
     Sqlite(&'a rusqlite::Row<'a>),
-    Postgres(PostgresRow<'a>),
+    /// A row of PostgreSQL.
+    Postgres(&'a tokio_postgres::Row),
 }
 
-/// A row as it came over the wire.
-pub struct PostgresRow<'a> {
-    pub(crate) columns: &'a [Type],
-    /// Where each column is in the bytes; nowhere if it is null.
-    pub(crate) ranges: &'a [Option<Range<usize>>],
-    pub(crate) bytes: &'a [u8],
-}
-
-impl<'a> PostgresRow<'a> {
-    fn get<T: FromSql<'a>>(&self, index: usize) -> Result<Option<T>> {
-        let (Some(kind), Some(range)) = (self.columns.get(index), self.ranges.get(index)) else {
-            return Err(wrong(index, &"is not there"));
-        };
-        if !T::accepts(kind) {
-            return Err(wrong(index, &format!("is of type {kind}")));
-        }
-        let raw = range.clone().and_then(|range| self.bytes.get(range));
-        raw.map(|raw| T::from_sql(kind, raw)).transpose().map_err(|e| wrong(index, &e))
-    }
-
-    fn int(&self, index: usize) -> Result<Option<i64>> {
-        match self.columns.get(index) {
-            Some(&Type::INT2) => Ok(self.get::<i16>(index)?.map(i64::from)),
-            Some(&Type::INT4) => Ok(self.get::<i32>(index)?.map(i64::from)),
-            Some(&Type::BOOL) => Ok(self.get::<bool>(index)?.map(i64::from)),
-            _ => self.get(index),
-        }
-    }
+fn postgres_int(row: &tokio_postgres::Row, index: usize) -> Result<Option<i64>> {
+    let found = match row.columns().get(index).map(|column| column.type_()) {
+        Some(&Type::INT2) => row.try_get::<_, Option<i16>>(index).map(|v| v.map(i64::from)),
+        Some(&Type::INT4) => row.try_get::<_, Option<i32>>(index).map(|v| v.map(i64::from)),
+        Some(&Type::BOOL) => row.try_get::<_, Option<bool>>(index).map(|v| v.map(i64::from)),
+        _ => row.try_get(index),
+    };
+    found.map_err(|e| wrong(index, &e))
 }
 
 impl Row<'_> {
-    /// The value in a column, counted from 0.
+    /// Reads the value in a column, counted from 0.
     pub fn get<T: FromColumn>(&self, index: usize) -> Result<T> {
         T::from_column(self, index)
     }
@@ -49,7 +30,7 @@ impl Row<'_> {
     fn int(&self, index: usize) -> Result<Option<i64>> {
         match self {
             Row::Sqlite(row) => row.get(index).map_err(|e| wrong(index, &e)),
-            Row::Postgres(row) => row.int(index),
+            Row::Postgres(row) => postgres_int(row, index),
         }
     }
 }
@@ -60,6 +41,7 @@ fn wrong(index: usize, error: &dyn std::fmt::Display) -> Error {
 
 /// A Rust type that a column can be read into.
 pub trait FromColumn: Sized {
+    /// Reads the column `index`.
     fn from_column(row: &Row<'_>, index: usize) -> Result<Self>;
 }
 
@@ -86,7 +68,7 @@ impl FromColumn for Option<String> {
     fn from_column(row: &Row<'_>, index: usize) -> Result<Self> {
         match row {
             Row::Sqlite(row) => row.get(index).map_err(|e| wrong(index, &e)),
-            Row::Postgres(row) => row.get(index),
+            Row::Postgres(row) => row.try_get(index).map_err(|e| wrong(index, &e)),
         }
     }
 }
@@ -99,7 +81,7 @@ impl FromColumn for Option<Vec<u8>> {
     fn from_column(row: &Row<'_>, index: usize) -> Result<Self> {
         match row {
             Row::Sqlite(row) => row.get(index).map_err(|e| wrong(index, &e)),
-            Row::Postgres(row) => row.get(index),
+            Row::Postgres(row) => row.try_get(index).map_err(|e| wrong(index, &e)),
         }
     }
 }
@@ -111,6 +93,7 @@ impl FromColumn for Vec<u8> {
 
 /// A Rust type that a whole row can be read into.
 pub trait FromRow: Sized {
+    /// Reads the row.
     fn from_row(row: &Row<'_>) -> Result<Self>;
 }
 

@@ -3,8 +3,11 @@
 /// A statement for each engine; often the same text.
 #[derive(Debug, Clone, Copy)]
 pub struct Statement {
+    /// The name in errors and schedules; unique, because prepared statements are cached by it.
     pub name: &'static str,
+    /// The text for SQLite.
     pub sqlite: &'static str,
+    /// The text for PostgreSQL.
     pub postgres: &'static str,
 }
 

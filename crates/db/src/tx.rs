@@ -1,4 +1,4 @@
-//! One transaction, whichever engine is under it. The rules of the queue see nothing else.
+//! One transaction over either engine. Rules see nothing else of a database.
 
 use crate::clock::Micros;
 use crate::error::{Error, Result};
@@ -7,13 +7,16 @@ use crate::row::{FromRow, Row};
 use crate::sqlite::SqliteConnection;
 use crate::statement::Statement;
 use crate::transfer::RANGE;
-use crate::value::{Column, Value};
+use crate::value::Value;
 use std::collections::HashSet;
 use tokio_postgres::types::ToSql;
 
+/// A database engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
+    /// SQLite.
     Sqlite,
+    /// PostgreSQL.
     Postgres,
 }
 
@@ -49,6 +52,7 @@ impl<'c> Tx<'c> {
         Tx { inner, now, failure: None, wakes: Vec::new(), last_try: false, met_duplicate: false }
     }
 
+    /// Returns the engine.
     pub fn engine(&self) -> Engine {
         match self.inner {
             Inner::Sqlite(_) => Engine::Sqlite,
@@ -56,23 +60,23 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// When this transaction began, by the engine's clock or the injected one.
+    /// Returns when this transaction began, by the engine's clock or the injected one.
     pub fn now(&self) -> Micros {
         self.now
     }
 
-    /// False if the closure runs again because of a row that was there already.
+    /// Returns false if the closure will run again when a row that it adds is there already.
     pub fn is_last_try(&self) -> bool {
         self.last_try
     }
 
-    /// True if the closure ran before in vain, because a row that it added was there already. What
-    /// is hardly ever there may be added without a look the first time.
+    /// Returns whether the closure ran before and failed, because a row that it added was there already.
+    /// A closure may add a row that is rarely there without looking, the first time.
     pub fn has_met_duplicate(&self) -> bool {
         self.met_duplicate
     }
 
-    /// Runs a statement and says how many rows it changed.
+    /// Runs a statement and returns how many rows it changed.
     pub fn execute(&mut self, statement: &Statement, params: &[Value<'_>]) -> Result<u64> {
         let done = match &mut self.inner {
             Inner::Sqlite(connection) => connection.execute(statement, params),
@@ -81,8 +85,8 @@ impl<'c> Tx<'c> {
         self.note(done)
     }
 
-    /// Runs a statement whose answer nobody needs. PostgreSQL gets it together with the next one,
-    /// without a round trip of its own; if it fails, that one says so, or the commit does.
+    /// Defers a statement whose answer is not needed. PostgreSQL gets it together with the next one,
+    /// without a round trip of its own; if it fails, that one reports the error, or the commit does.
     pub fn send(&mut self, statement: &Statement, params: &[Value<'_>]) -> Result<()> {
         let done = match &mut self.inner {
             Inner::Sqlite(connection) => connection.query(statement, params, &mut |_| Ok(())),
@@ -110,35 +114,33 @@ impl<'c> Tx<'c> {
         Ok(rows)
     }
 
-    /// Asks two questions in one round trip. The second must not depend on the first one's answer.
+    /// Runs two statements in one round trip. The second must not depend on the first one's answer.
     pub fn query_both<A: FromRow, B: FromRow>(
         &mut self,
         first: (&Statement, &[Value<'_>]),
         second: (&Statement, &[Value<'_>]),
     ) -> Result<(Vec<A>, Vec<B>)> {
-        let asked = match &mut self.inner {
-            Inner::Postgres(connection) if !connection.is_stepped() => {
-                connection.ask_ahead(first.0, &dynamic(first.1))
-            }
-            _ => return Ok((self.query(first.0, first.1)?, self.query(second.0, second.1)?)),
+        let Inner::Postgres(connection) = &mut self.inner else {
+            return Ok((self.query(first.0, first.1)?, self.query(second.0, second.1)?));
         };
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let asked = connection.query_both(
+            (first.0, &dynamic(first.1)),
+            (second.0, &dynamic(second.1)),
+            &mut |row| {
+                before.push(A::from_row(row)?);
+                Ok(())
+            },
+            &mut |row| {
+                after.push(B::from_row(row)?);
+                Ok(())
+            },
+        );
         self.note(asked)?;
-        let after = self.query(second.0, second.1)?;
-        let mut before = Vec::new();
-        let read = match &mut self.inner {
-            Inner::Postgres(connection) => connection.answered().map_or(Ok(()), |answered| {
-                answered.each(&mut |row| {
-                    before.push(A::from_row(row)?);
-                    Ok(())
-                })
-            }),
-            Inner::Sqlite(_) => Ok(()),
-        };
-        self.note(read)?;
         Ok((before, after))
     }
 
-    /// The first row, if there is one.
+    /// Returns the first row, if there is one.
     pub fn first<T: FromRow>(
         &mut self,
         statement: &Statement,
@@ -147,13 +149,13 @@ impl<'c> Tx<'c> {
         Ok(self.query(statement, params)?.into_iter().next())
     }
 
-    /// The one row that must be there.
+    /// Returns the one row that must be there.
     pub fn one<T: FromRow>(&mut self, statement: &Statement, params: &[Value<'_>]) -> Result<T> {
         self.first(statement, params)?
             .ok_or_else(|| Error::Other(statement.name.to_string(), "no row".to_string()))
     }
 
-    /// Runs a statement once for a set of rows and gathers what it returns.
+    /// Runs a statement once for a set of rows and returns all its rows.
     ///
     /// `common` are parameters `$1…$k`; a row's values follow them. PostgreSQL gets each column of
     /// the rows as one array (its statement uses `unnest`) in one round trip; SQLite, which has no
@@ -183,7 +185,7 @@ impl<'c> Tx<'c> {
         Ok(found)
     }
 
-    /// As [`Tx::each`] for a statement whose answer nobody needs, and [`Tx::send`].
+    /// As [`Tx::each`] for a statement whose answer is not needed, deferred as by [`Tx::send`].
     pub fn send_each<const N: usize>(
         &mut self,
         statement: &Statement,
@@ -203,7 +205,7 @@ impl<'c> Tx<'c> {
         self.note(done)
     }
 
-    /// Runs a statement once for a set of rows and says which rows it changed something for.
+    /// Runs a statement once for a set of rows and returns for which of them it changed something.
     ///
     /// As [`Tx::each`], for hot paths: the PostgreSQL statement returns the value of column `key`
     /// of each row that it changed, and the SQLite one needs no `returning`, which would build a
@@ -224,7 +226,7 @@ impl<'c> Tx<'c> {
         Ok(rows.iter().map(|row| matches!(row[key], Value::Int(id) if hit.contains(&id))).collect())
     }
 
-    /// The next `count` values of a sequence, ascending.
+    /// Returns the next `count` values of a sequence, ascending.
     pub fn next_ids(&mut self, sequence: &'static str, count: usize) -> Result<Vec<i64>> {
         const TAKE: Statement = statement!("sql/next_ids");
         if count == 0 {
@@ -243,8 +245,8 @@ impl<'c> Tx<'c> {
         Ok(ids)
     }
 
-    /// As [`Tx::next_ids`], where only the order matters: PostgreSQL gives a whole range at once,
-    /// of which the values that are not wanted are left out.
+    /// As [`Tx::next_ids`], where only the order matters: PostgreSQL returns whole ranges,
+    /// of which the values that are not wanted are dropped.
     pub fn next_range(&mut self, sequence: &'static str, count: usize) -> Result<Vec<i64>> {
         if self.engine() == Engine::Sqlite {
             return self.next_ids(sequence, count);
@@ -260,21 +262,18 @@ impl<'c> Tx<'c> {
         work: impl FnOnce(&mut Tx<'c>) -> Result<T, E>,
     ) -> Result<T, E> {
         match &mut self.inner {
-            Inner::Postgres(connection) => {
-                let sent = connection.send_raw("SAVEPOINT inner_work");
-                self.note(sent)?;
-            }
+            Inner::Postgres(connection) => connection.send_raw("SAVEPOINT inner_work"),
             Inner::Sqlite(_) => self.raw("SAVEPOINT inner_work")?,
         }
         let mut done = work(self);
         if done.is_ok() && self.failure.is_none() {
-            // Also what it sent has been answered then.
+            // This also reports the errors of deferred statements.
             done = self.raw("RELEASE SAVEPOINT inner_work").map_err(E::from).and(done);
         }
         match done {
             Ok(value) if self.failure.is_none() => Ok(value),
             failed => {
-                // A collision or a lost connection is the whole transaction's matter.
+                // A collision or a lost connection ends the whole transaction.
                 if matches!(self.failure, None | Some(Failure::Final)) {
                     self.failure = None;
                     self.raw("ROLLBACK TO SAVEPOINT inner_work")?;
@@ -285,7 +284,7 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// Tells whoever waits for `topic`, in this process and others, once the transaction is durable.
+    /// Wakes subscribers of `topic`, in this process and others, once the transaction is durable.
     pub fn wake(&mut self, topic: i64) {
         if !self.wakes.contains(&topic) {
             self.wakes.push(topic);
@@ -318,13 +317,14 @@ fn dynamic<'p>(params: &'p [Value<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
     params.iter().map(|p| p as &(dyn ToSql + Sync)).collect()
 }
 
-fn columns<'r, 'v, const N: usize>(rows: &'r [[Value<'v>; N]]) -> [Column<'r, 'v, N>; N] {
-    std::array::from_fn(|index| Column { rows, index })
+/// The columns of a set of rows, which PostgreSQL gets as arrays for `unnest`.
+fn columns<'v, const N: usize>(rows: &[[Value<'v>; N]]) -> [Vec<Value<'v>>; N] {
+    std::array::from_fn(|index| rows.iter().map(|row| row[index]).collect())
 }
 
-fn with_columns<'p, const N: usize>(
+fn with_columns<'p, 'v, const N: usize>(
     common: &'p [Value<'_>],
-    columns: &'p [Column<'_, '_, N>],
+    columns: &'p [Vec<Value<'v>>; N],
 ) -> Vec<&'p (dyn ToSql + Sync)> {
     let mut params = dynamic(common);
     params.extend(columns.iter().map(|column| column as &(dyn ToSql + Sync)));

@@ -1,22 +1,25 @@
-//! Values that go into a statement: the same four kinds on both engines.
+//! Parameters of statements: the same four kinds on both engines.
 
 use bytes::BytesMut;
-use postgres_protocol::types::{ArrayDimension, array_to_sql};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use std::error::Error as StdError;
-use tokio_postgres::types::{IsNull, Kind, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 /// A parameter of a statement. Times and ids are integers, JSON is text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
+    /// NULL.
     Null,
+    /// An integer of any size, a time or a truth value.
     Int(i64),
+    /// Text.
     Text(&'a str),
+    /// Bytes.
     Bytes(&'a [u8]),
 }
 
 impl Value<'_> {
-    /// The integer, or 0 for anything else.
+    /// Returns the integer, or 0 for any other kind.
     pub fn int(&self) -> i64 {
         match self {
             Value::Int(value) => *value,
@@ -115,48 +118,7 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-/// One column of a set of rows, sent to PostgreSQL as an array for `unnest`.
-#[derive(Debug)]
-pub(crate) struct Column<'r, 'v, const N: usize> {
-    pub rows: &'r [[Value<'v>; N]],
-    pub index: usize,
-}
-
-impl<const N: usize> ToSql for Column<'_, '_, N> {
-    fn to_sql(
-        &self,
-        ty: &Type,
-        out: &mut BytesMut,
-    ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
-        let Kind::Array(member) = ty.kind() else {
-            return Err(format!(
-                "a set of rows needs an array parameter, and the statement has {ty}"
-            )
-            .into());
-        };
-        let dimension = ArrayDimension { len: i32::try_from(self.rows.len())?, lower_bound: 1 };
-        let elements = self.rows.iter().map(|row| &row[self.index]);
-        array_to_sql(
-            Some(dimension),
-            member.oid(),
-            elements,
-            |value, out| match value.to_sql(member, out)? {
-                IsNull::Yes => Ok(postgres_protocol::IsNull::Yes),
-                IsNull::No => Ok(postgres_protocol::IsNull::No),
-            },
-            out,
-        )?;
-        Ok(IsNull::No)
-    }
-
-    fn accepts(_: &Type) -> bool {
-        true
-    }
-
-    to_sql_checked!();
-}
-
-/// `params![id, name, now]`: an array of [`Value`]s.
+/// Makes an array of [`Value`]s: `params![id, name, now]`.
 #[macro_export]
 macro_rules! params {
     ($($value:expr),* $(,)?) => { [$($crate::Value::from($value)),*] };

@@ -1,12 +1,11 @@
 //! Gets inventories and small files out of a store.
 
 use crate::Limits;
-use crate::digest::{Algorithm, Hashers};
 use crate::error::{Error, Result};
 use crate::inventory::{Parsed, parse};
 use bytes::Bytes;
+use digest::{Algorithms, Digests, Hasher};
 use futures_util::TryStreamExt;
-use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,7 +20,7 @@ const CHUNKS_WAITING: usize = 4;
 pub(crate) struct Fetched {
     pub(crate) parsed: Parsed,
     /// The digests of the file, of the algorithms asked for.
-    pub(crate) digests: BTreeMap<Algorithm, String>,
+    pub(crate) digests: Digests,
     pub(crate) meta: Meta,
 }
 
@@ -29,24 +28,24 @@ pub(crate) struct Fetched {
 pub(crate) async fn inventory(
     store: &Arc<dyn Store>,
     key: &str,
-    algorithms: &[Algorithm],
+    algorithms: Algorithms,
     limits: &Limits,
     place: &str,
 ) -> Result<Option<Fetched>> {
     let Some(object) = found(store.get(key, None).await)? else { return Ok(None) };
     let (meta, mut body) = (object.meta, object.body);
     let (sender, chunks) = mpsc::channel(CHUNKS_WAITING);
-    let hashers = Hashers::new(algorithms);
+    let hasher = Hasher::new(algorithms);
     let (limits, place) = (*limits, place.to_owned());
     // Parsing is work for a processor; the threads that wait for the store are not for that.
     let parsing = tokio::task::spawn_blocking(move || {
-        let mut reader = ChunkReader { chunks, chunk: Bytes::new(), hashers };
+        let mut reader = ChunkReader { chunks, chunk: Bytes::new(), hasher };
         let parsed = parse(&mut reader, &limits, &place)?;
         // What follows a fault still counts for the digest.
         let rest = (&mut reader).take(limits.inventory_bytes_max);
         let drained = io::copy(&mut { rest }, &mut io::sink());
         drained.map_err(|source| Error::Io { place, source })?;
-        Ok::<_, Error>((parsed, reader.hashers.finish()))
+        Ok::<_, Error>((parsed, reader.hasher.finish()))
     });
     let failure = loop {
         match body.try_next().await {
@@ -80,7 +79,7 @@ pub(crate) async fn inventory(
 struct ChunkReader {
     chunks: mpsc::Receiver<io::Result<Bytes>>,
     chunk: Bytes,
-    hashers: Hashers,
+    hasher: Hasher,
 }
 
 impl Read for ChunkReader {
@@ -90,7 +89,7 @@ impl Read for ChunkReader {
                 Some(chunk) => self.chunk = chunk?,
                 None => return Ok(0),
             }
-            self.hashers.update(&self.chunk);
+            self.hasher.update(&self.chunk);
         }
         let count = buffer.len().min(self.chunk.len());
         buffer[..count].copy_from_slice(&self.chunk.split_to(count));
@@ -102,17 +101,17 @@ impl Read for ChunkReader {
 pub(crate) async fn digests(
     store: &Arc<dyn Store>,
     key: &str,
-    algorithms: &[Algorithm],
-) -> Result<Option<(BTreeMap<Algorithm, String>, u64)>> {
+    algorithms: Algorithms,
+) -> Result<Option<(Digests, u64)>> {
     let Some(object) = found(store.get(key, None).await)? else { return Ok(None) };
     let mut body = object.body;
-    let mut hashers = Hashers::new(algorithms);
+    let mut hasher = Hasher::new(algorithms);
     let mut length = 0;
     while let Some(chunk) = body.try_next().await? {
         length += chunk.len() as u64;
-        hashers.update(&chunk);
+        hasher.update(&chunk);
     }
-    Ok(Some((hashers.finish(), length)))
+    Ok(Some((hasher.finish(), length)))
 }
 
 /// A small file, whole.

@@ -124,7 +124,7 @@ impl Digests {
     pub(crate) fn get(&self, number: u32) -> String {
         let kept = self.packed.get(number);
         match kept[0] {
-            PACKED => crate::digest::to_hex(&kept[1..]),
+            PACKED => digest::to_hex(&kept[1..]),
             _ => String::from_utf8_lossy(&kept[1..]).into_owned(),
         }
     }

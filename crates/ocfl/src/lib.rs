@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+mod algorithm;
 mod code;
 mod diff;
-mod digest;
 mod draft;
 mod error;
 mod fetch;
@@ -28,9 +28,10 @@ mod validate;
 mod version;
 mod walk;
 
+pub use algorithm::{algorithm_name, algorithm_named};
 pub use code::{Code, Finding};
 pub use diff::Change;
-pub use digest::{Algorithm, Hasher, UnknownAlgorithm};
+pub use digest::{Algorithm, SingleHasher};
 pub use draft::{Draft, DraftOptions, Leftovers, Put, Reference, Start};
 pub use error::{Error, Result};
 pub use findings::{Findings, Unchecked};

@@ -1,13 +1,13 @@
 //! An object, opened for reading.
 
 use crate::code::Code;
-use crate::digest::{Algorithm, Hasher};
 use crate::error::{Error, Result};
 use crate::fetch::{self, Fetched, Small};
 use crate::inventory::{File, INVENTORY, Inventory, Version};
 use crate::root::StorageRoot;
 use crate::sidecar;
 use crate::version::VersionName;
+use digest::{Algorithm, SingleHasher};
 use futures_util::stream::{self, FuturesUnordered};
 use futures_util::{StreamExt, TryStreamExt};
 use store::{Body, ByteStream, Meta, PutOptions, Store, join};
@@ -58,11 +58,11 @@ impl StorageRoot {
 
     async fn find_object_once(&self, path: &str) -> Result<Option<Object>> {
         let key = join(path, INVENTORY);
-        let algorithms = [Algorithm::Sha512, Algorithm::Sha256];
-        let fetched = fetch::inventory(&self.store, &key, &algorithms, &self.limits, &key).await?;
-        let Some(Fetched { parsed, mut digests, meta }) = fetched else { return Ok(None) };
+        let algorithms = [Algorithm::Sha512, Algorithm::Sha256].into_iter().collect();
+        let fetched = fetch::inventory(&self.store, &key, algorithms, &self.limits, &key).await?;
+        let Some(Fetched { parsed, digests, meta }) = fetched else { return Ok(None) };
         let inventory = Inventory::from_parsed(parsed, &key)?;
-        let digest = digests.remove(&inventory.algorithm).unwrap_or_default();
+        let digest = digests.hex(inventory.algorithm).unwrap_or_default();
         let vouched = |sidecar: Option<String>| sidecar.as_deref() == Some(&*digest);
         let mut sidecar_is_stale = false;
         if !vouched(self.sidecar(path, inventory.algorithm).await?) {
@@ -206,14 +206,14 @@ pub(crate) fn verified(
     digest: String,
     key: String,
 ) -> ByteStream {
-    let state = Some((body, Hasher::new(algorithm), digest, key));
+    let state = Some((body, SingleHasher::new(algorithm), digest, key));
     stream::try_unfold(state, |state| async move {
         let Some((mut body, mut hasher, digest, key)) = state else { return Ok(None) };
         if let Some(chunk) = body.try_next().await? {
             hasher.update(&chunk);
             return Ok(Some((chunk, Some((body, hasher, digest, key)))));
         }
-        if hasher.finish().eq_ignore_ascii_case(&digest) {
+        if hasher.finish().to_string().eq_ignore_ascii_case(&digest) {
             return Ok(None);
         }
         let detail = "the content does not have the digest of its inventory";

@@ -144,7 +144,7 @@ impl StorageRoot {
     async fn put_sidecar(
         &self,
         path: &str,
-        algorithm: crate::Algorithm,
+        algorithm: digest::Algorithm,
         digest: &str,
     ) -> Result<()> {
         let key = join(path, &sidecar::name(algorithm));

@@ -1,13 +1,13 @@
 //! Content of versions that are sealed: what the store lists of it, and how damaged content is
 //! replaced by the bytes that its digest names.
 
-use crate::digest::Algorithm;
 use crate::draft::Draft;
 use crate::error::{Error, Result};
 use crate::fetch;
 use crate::object::{Object, verified};
 use crate::root::StorageRoot;
 use crate::unsealed::Note;
+use digest::Algorithm;
 use futures_util::TryStreamExt;
 use store::{Body, Kind, PutOptions, join, list_all};
 
@@ -139,8 +139,8 @@ impl<'a> Sealed<'a> {
                 }
             };
         }
-        let kept = fetch::digests(&root.store, &key, &[algorithm]).await?;
-        let same = kept.and_then(|(mut kept, _)| kept.remove(&algorithm));
+        let kept = fetch::digests(&root.store, &key, algorithm.into()).await?;
+        let same = kept.and_then(|(kept, _)| kept.hex(algorithm));
         if same.is_some_and(|kept| kept.eq_ignore_ascii_case(digest)) {
             return Ok(());
         }

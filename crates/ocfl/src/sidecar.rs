@@ -1,11 +1,12 @@
 //! Sidecars: the digest of an inventory, in a file beside it.
 
-use crate::digest::Algorithm;
+use crate::algorithm::algorithm_name;
 use crate::inventory::INVENTORY;
+use digest::Algorithm;
 
 /// The name of the sidecar of an inventory.
 pub(crate) fn name(algorithm: Algorithm) -> String {
-    format!("{INVENTORY}.{algorithm}")
+    format!("{INVENTORY}.{}", algorithm_name(algorithm))
 }
 
 /// The content of a sidecar.

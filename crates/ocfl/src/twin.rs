@@ -54,9 +54,9 @@ impl StorageRoot {
             }
         }
         let key = join(&waiting.object, INVENTORY);
-        let found = fetch::digests(&self.store, &key, &[unsealed.algorithm]).await?;
+        let found = fetch::digests(&self.store, &key, unsealed.algorithm.into()).await?;
         let Some((digests, size)) = found else { return Ok(false) };
-        if digests.get(&unsealed.algorithm) != Some(&unsealed.inventory_digest) {
+        if digests.hex(unsealed.algorithm).as_ref() != Some(&unsealed.inventory_digest) {
             let detail = "the inventory is not the one that was written";
             return Err(store::Error::new(ErrorKind::Corrupt, key, detail).into());
         }

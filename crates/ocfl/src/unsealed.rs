@@ -4,11 +4,12 @@
 //! root, and it is removed after everything else. So whatever a crash leaves behind has a note,
 //! and finding leftovers never means searching through all objects.
 
-use crate::digest::Algorithm;
+use crate::algorithm::{algorithm_name, algorithm_named};
 use crate::error::{Error, Result};
 use crate::fetch::{self, Small};
 use crate::root::{StorageRoot, UNSEALED};
 use crate::version::VersionName;
+use digest::Algorithm;
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 use std::time::SystemTime;
@@ -75,7 +76,7 @@ impl Note {
                 "path": self.path,
                 "work": "version",
                 "version": name.to_string(),
-                "digestAlgorithm": algorithm.name(),
+                "digestAlgorithm": algorithm_name(*algorithm),
                 "base": base,
                 "inventory": inventory,
             }),
@@ -90,7 +91,7 @@ impl Note {
             "purge" => Work::Purge,
             "version" => Work::Version {
                 name: text("version")?.parse().ok()?,
-                algorithm: text("digestAlgorithm")?.parse().ok()?,
+                algorithm: algorithm_named(&text("digestAlgorithm")?)?,
                 base: text("base"),
                 inventory: text("inventory"),
             },

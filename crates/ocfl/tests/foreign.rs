@@ -3,16 +3,16 @@
 
 mod support;
 
-use ocfl::{Algorithm, Code, Hasher, Layout, Spec, StorageRoot, Validation};
+use ocfl::{Algorithm, Code, Layout, SingleHasher, Spec, StorageRoot, Validation};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use store::{Body, MemoryStore, PutOptions, StorageClass, Store};
 
 fn sha512(content: &[u8]) -> String {
-    let mut hasher = Hasher::new(Algorithm::Sha512);
+    let mut hasher = SingleHasher::new(Algorithm::Sha512);
     hasher.update(content);
-    hasher.finish()
+    hasher.finish().to_string()
 }
 
 /// The files of an object of one version, by their keys: as another program would write it, which

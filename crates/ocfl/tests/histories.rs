@@ -201,6 +201,10 @@ async fn the_same_on_s3() {
     }
     let report = ocfl::validate_root(root.store().clone(), &ocfl::Validation::default()).await;
     assert!(report.expect("a validation").findings.is_valid());
+    if let Some(real) = &server.real {
+        real.judge_root("bucket/root", &[]);
+        return;
+    }
     // A delete leaves directories behind in this server's files, which S3 does not have.
     prune(&bucket);
     judge(&objects);

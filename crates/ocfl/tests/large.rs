@@ -64,7 +64,7 @@ impl Read for Generated {
 }
 
 /// Keeps the length and the digest of what is written, not the bytes.
-struct Digesting(u64, ocfl::Hasher);
+struct Digesting(u64, ocfl::SingleHasher);
 
 impl Write for Digesting {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -87,7 +87,7 @@ fn half_a_million_files() {
     let version = inventory.version(1).expect("a version");
     let file = inventory.find(version, "d7/f123007.tiff").expect("a file");
     assert_eq!(file.content_path, "v1/content/d7/f123007.tiff");
-    let mut out = io::BufWriter::new(Digesting(0, ocfl::Hasher::new(Algorithm::Sha256)));
+    let mut out = io::BufWriter::new(Digesting(0, ocfl::SingleHasher::new(Algorithm::Sha256)));
     inventory.write(&mut out).expect("it is written");
     let Digesting(length, _) = out.into_inner().unwrap_or_else(|_| panic!("it is flushed"));
     // Each digest twice, each path twice, and little else.

@@ -129,6 +129,11 @@ impl SignatureSet {
         &self.formats
     }
 
+    /// The formats of the set that one of them is preferred to when both are found.
+    pub fn lesser<'a>(&'a self, format: &'a Format) -> impl Iterator<Item = &'a Format> {
+        format.priority_over.iter().filter_map(|place| self.formats.get(*place as usize))
+    }
+
     /// The format with this PUID.
     pub fn format(&self, puid: &str) -> Option<&Format> {
         self.formats.iter().find(|format| format.puid == puid)

@@ -103,6 +103,8 @@ codes! {
         Same = 1 "the same",
         /// The contents differ.
         Different = 2 "different",
+        /// It is another thing, which only has the same name: it is not superseded.
+        Unrelated = 3 "unrelated",
     }
 }
 

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod body;
-mod digest;
+mod checksum;
 mod error;
 mod fault;
 mod key;
@@ -13,7 +13,7 @@ mod s3;
 mod store;
 
 pub use body::{Body, ByteStream, Object};
-pub use digest::{Digest, Sha256Digest, Sha256Hasher};
+pub use checksum::{Digest, Sha256Digest, Sha256Hasher};
 pub use error::{Error, ErrorKind, Result};
 pub use fault::{FaultStore, Misread, OperationCount};
 pub use key::{check_existing_key, check_key, check_prefix, join};

@@ -1,7 +1,7 @@
 //! A store in memory, for tests: all capabilities, and cold storage that thaws on command.
 
 use crate::body::{Body, Object, clip};
-use crate::digest::{Digest, Sha256Digest};
+use crate::checksum::{Digest, Sha256Digest};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{check_existing_key, check_key, check_prefix, is_below, join};
 use crate::meta::{

@@ -1,6 +1,6 @@
 //! What a store knows of its objects and of itself.
 
-use crate::digest::{Digest, Sha256Digest};
+use crate::checksum::{Digest, Sha256Digest};
 use std::fmt;
 use std::time::SystemTime;
 

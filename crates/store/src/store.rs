@@ -1,7 +1,7 @@
 //! The trait: what every place that keeps bytes can do.
 
 use crate::body::{Body, Object};
-use crate::digest::Sha256Digest;
+use crate::checksum::Sha256Digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::{
     Availability, Capabilities, Entry, ListOptions, Meta, Page, Space, StorageClass, Thaw,

@@ -1,16 +1,18 @@
 //! `accession batches …`: deposits on their way and done.
 
-use super::queue::{act, look};
+use super::queue::{act, batches as queued};
 use super::site;
 use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
 use archive::app::Site;
+use archive::intake::pending;
 use archive::registry::reports::{self, Cursor};
 use archive::report::{self, Format, Writer};
 use clap::Subcommand;
 use db::Tx;
+use queue::BatchState;
 use queue::rules::batch;
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,8 +34,9 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// List batches, newest first
-    #[command(after_help = "Example:
-  accession batches list --limit 10")]
+    #[command(after_help = "Examples:
+  accession batches list --limit 10
+  accession batches list --state failed")]
     List(List),
     /// Show a batch and what became of its objects
     #[command(after_help = "Examples:
@@ -49,7 +52,7 @@ enum Command {
     #[command(after_help = "Example:
   accession batches report-again 3 --reason 'the mail was lost'")]
     ReportAgain(Acted),
-    /// Hold a batch: what has not started waits
+    /// Hold a batch: what runs finishes its stage, and nothing further of it is done
     #[command(after_help = "Example:
   accession batches hold 3 --reason 'the depositor asked to wait'")]
     Hold(Acted),
@@ -69,6 +72,12 @@ enum Command {
 
 #[derive(clap::Args)]
 struct List {
+    /// Only those that are pending, processing, reporting, completed, failed, update-reporting or deleted
+    #[arg(long, value_parser = parse_state)]
+    state: Option<BatchState>,
+    /// Only batches with smaller numbers
+    #[arg(long, value_name = "BATCH")]
+    before: Option<i64>,
     /// At most this many
     #[arg(long, default_value_t = 50)]
     limit: i64,
@@ -115,6 +124,11 @@ struct Report {
     output: Option<PathBuf>,
 }
 
+fn parse_state(text: &str) -> Result<BatchState, String> {
+    let names = || BatchState::ALL.iter().map(|state| state.name()).collect::<Vec<_>>().join(", ");
+    BatchState::from_name(text).ok_or_else(|| format!("it is one of {}", names()))
+}
+
 fn parse_format(text: &str) -> Result<Format, String> {
     match text {
         "text" => Ok(Format::Text),
@@ -127,19 +141,21 @@ fn parse_format(text: &str) -> Result<Format, String> {
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     match args.command {
-        Command::List(args) => look::list_batches(&Session::open(global)?, args.limit),
+        Command::List(args) => {
+            queued::list_batches(&Session::open(global)?, args.state, args.before, args.limit)
+        }
         Command::Show(args) => {
             let (site, _) = site::open_small(global)?;
             show_result(&site, args.batch, global)?;
             Ok(Exit::Yes)
         }
         Command::Report(args) => write_report(&args, global),
-        Command::ReportAgain(args) => look::report_again(&Session::open(global)?, args.batch),
+        Command::ReportAgain(args) => queued::report_again(&Session::open(global)?, args.batch),
         Command::Hold(args) => act::hold_batch(args.batch, &args.act, global),
         Command::Release(args) => act::release_batch(args.batch, &args.act, global),
         Command::Cancel(args) => act::cancel_batch(args.batch, &args.act, global),
         Command::Delete(args) => {
-            look::delete_batch(&Session::open(global)?, args.batch, args.yes, &args.act)
+            queued::delete_batch(&Session::open(global)?, args.batch, args.yes, &args.act)
         }
     }
 }
@@ -149,11 +165,17 @@ const SHOWN: i64 = 20;
 
 /// What became of a batch, for people or programs.
 pub fn show_result(site: &Arc<Site>, batch: i64, global: &Global) -> Result<(), Failure> {
-    let found: archive::Result<report::BatchReport> = site.db.read_blocking(move |tx| {
-        let catalog = queue::Catalog::load(tx)?;
-        reports::short(tx, &catalog, batch, SHOWN)
-    });
-    let found = found?;
+    let found: archive::Result<(batch::Batch, report::BatchReport)> =
+        site.db.read_blocking(move |tx| {
+            let catalog = queue::Catalog::load(tx)?;
+            Ok((batch::load(tx, batch)?, reports::short(tx, &catalog, batch, SHOWN)?))
+        });
+    let (batch, mut found) = found?;
+    if let Some(mut rows) = pending::rows(site, &batch)? {
+        found.head.unfinished_total = total(&rows);
+        rows.truncate(usize::try_from(SHOWN).unwrap_or(0));
+        found.unfinished = rows;
+    }
     if global.json {
         output::json(&found)?;
         return Ok(());
@@ -162,6 +184,10 @@ pub fn show_result(site: &Arc<Site>, batch: i64, global: &Global) -> Result<(), 
     report::render(Format::Text, &found, &mut text)?;
     output::line(&output::printable_lines(&String::from_utf8_lossy(&text)))?;
     Ok(())
+}
+
+fn total(rows: &[report::UnfinishedLine]) -> i64 {
+    i64::try_from(rows.len()).unwrap_or(i64::MAX)
 }
 
 /// Lines that are read in one transaction.
@@ -174,7 +200,11 @@ fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
     let id = args.batch;
     let read: archive::Result<_> =
         site.db.read_blocking(move |tx| Ok((batch::load(tx, id)?, reports::head(tx, id)?)));
-    let (batch, (head, changed)) = read?;
+    let (batch, (mut head, changed)) = read?;
+    let rows = pending::rows(&site, &batch)?;
+    if let Some(rows) = &rows {
+        head.unfinished_total = total(rows);
+    }
     // Not before: a request that cannot be leaves what has that name alone.
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(std::fs::File::create(path).map_err(|e| {
@@ -196,7 +226,13 @@ fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
     changed.iter().try_for_each(|line| writer.change(line))?;
     let unfinished =
         move |tx: &mut Tx<'_>, after| reports::unfinished_after(tx, &batch, after, PAGE);
-    pages(&site, max, Cursor::default(), unfinished, |line| writer.unfinished(line))?;
+    match &rows {
+        Some(rows) => {
+            let shown = rows.iter().take(usize::try_from(max).unwrap_or(usize::MAX));
+            shown.into_iter().try_for_each(|line| writer.unfinished(line))?;
+        }
+        None => pages(&site, max, Cursor::default(), unfinished, |line| writer.unfinished(line))?,
+    }
     let objects = move |tx: &mut Tx<'_>, after| {
         let page = reports::objects_after(tx, id, after, PAGE)?;
         let last = page.last().map_or(after, |line| line.job);

@@ -2,6 +2,7 @@
 
 use super::same_name::{self, Asking};
 use super::site;
+use super::waiting::{say_why_it_waits, show_batches, wait};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -9,17 +10,14 @@ use crate::session::os_user;
 use archive::app::Site;
 use archive::intake::accept::{self, NewDeposit, Receipt};
 use archive::metadata::Metadata;
+use archive::model::deposit_kind::DepositKind;
 use archive::model::item::{Claimed, Mode, Source, Update};
-use archive::package::kind::{self, Deposited};
+use archive::package::kind;
 use archive::package::payload;
 use archive::registry::deposit::Options;
-use archive::registry::waits;
-use queue::rules::batch::{self, Batch};
-use queue::{BatchState, Catalog};
-use std::collections::HashSet;
+use queue::Catalog;
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -81,7 +79,7 @@ pub struct How {
     local_ids: Vec<String>,
     /// What it is, where that cannot be seen: file, directory, container or manifest
     #[arg(long, value_parser = parse_kind)]
-    kind: Option<Deposited>,
+    kind: Option<DepositKind>,
     /// Who made it; '' removes what an earlier version says, and so for what, when and where
     #[arg(long)]
     who: Option<String>,
@@ -119,14 +117,9 @@ fn parse_update(text: &str) -> Result<Update, String> {
     }
 }
 
-fn parse_kind(text: &str) -> Result<Deposited, String> {
-    match text {
-        "file" => Ok(Deposited::File),
-        "directory" => Ok(Deposited::Directory),
-        "container" => Ok(Deposited::Container),
-        "manifest" => Ok(Deposited::Manifest),
-        _ => Err("it is file, directory, container or manifest".to_string()),
-    }
+fn parse_kind(text: &str) -> Result<DepositKind, String> {
+    let wrong = || "it is file, directory, container or manifest".to_string();
+    DepositKind::from_name(text).ok_or_else(wrong)
 }
 
 fn parse_digest(text: &str) -> Result<Claimed, String> {
@@ -227,7 +220,33 @@ pub fn accept(
             "--id, --local-id and --digest are about one object; deposit one at a time with them",
         ));
     }
+    let payloads = &site.settings.payloads;
     let mut deposits = Vec::with_capacity(sources.len());
+    let named = name_all(site, sources, how, &options, asking, &mut deposits);
+    let kept: Vec<String> = deposits.iter().filter_map(|new| new.payload.clone()).collect();
+    if let Err(failure) = named {
+        kept.iter().for_each(|name| payload::forget(payloads, name));
+        return Err(failure);
+    }
+    let receipts: archive::Result<Vec<Receipt>> = site.db.write_blocking(move |tx| {
+        let catalog = Catalog::load(tx)?;
+        deposits.iter().map(|new| accept::accept(tx, &catalog, new)).collect()
+    });
+    if let Err(error) = &receipts {
+        payload::forget_refused(payloads, &kept, error);
+    }
+    Ok(receipts?)
+}
+
+/// Finds out what each source is. Manifests are kept as they are now.
+fn name_all(
+    site: &Arc<Site>,
+    sources: &[OsString],
+    how: &How,
+    options: &Options,
+    asking: Asking<'_>,
+    deposits: &mut Vec<NewDeposit>,
+) -> Result<(), Failure> {
     for text in sources {
         let named = Source::parse(text)?;
         let source = kind::resolved(&named).map_err(|e| refused(&named, e))?;
@@ -240,7 +259,7 @@ pub fn accept(
         let mut options = options.clone();
         same_name::settle(site, &how.collection, &source, kind, &mut options, asking)?;
         let payload = match (&source, kind) {
-            (Source::Path(_), Deposited::Manifest) => {
+            (Source::Path(_), DepositKind::Manifest) => {
                 let path = source.path().unwrap_or_default();
                 let kept = payload::keep(&site.settings.payloads, &path);
                 Some(kept.map_err(|e| refused(&source, e))?)
@@ -256,11 +275,7 @@ pub fn accept(
             options,
         });
     }
-    let receipts: archive::Result<Vec<Receipt>> = site.db.write_blocking(move |tx| {
-        let catalog = Catalog::load(tx)?;
-        deposits.iter().map(|new| accept::accept(tx, &catalog, new)).collect()
-    });
-    Ok(receipts?)
+    Ok(())
 }
 
 /// What is wrong with a path, to who has just named it: there is no job to requeue yet.
@@ -293,114 +308,4 @@ fn show_receipts(receipts: &[Receipt], global: &Global) -> Result<(), Failure> {
         ))?;
     }
     Ok(())
-}
-
-/// Waits until all batches have ended.
-pub async fn wait(site: &Arc<Site>, ids: Vec<i64>) -> archive::Result<Vec<Batch>> {
-    let mut news = site.db.subscribe(batch::TOPIC);
-    let mut ended = Vec::with_capacity(ids.len());
-    loop {
-        // News come with every batch that moves; only those that may have ended are looked at.
-        let left: Vec<i64> = ids[ended.len()..].to_vec();
-        let found: archive::Result<Vec<Batch>> = site
-            .db
-            .read(move |tx| {
-                let mut over = Vec::new();
-                for id in &left {
-                    let batch = batch::load(tx, *id)?;
-                    if !is_over(&batch) {
-                        break;
-                    }
-                    over.push(batch);
-                }
-                Ok(over)
-            })
-            .await;
-        match found {
-            Ok(found) => ended.extend(found),
-            // What was received is safe, and the database's absence has been told.
-            Err(error) if error.is_outage() => continue,
-            Err(error) => return Err(error),
-        }
-        if ended.len() == ids.len() {
-            return Ok(ended);
-        }
-        if ids.len() - ended.len() > 1 {
-            // The last of many is not there sooner for being looked for at every step of another.
-            tokio::time::sleep(BETWEEN_LOOKS).await;
-        }
-        let _ = tokio::time::timeout(Duration::from_millis(500), news.changed()).await;
-    }
-}
-
-/// How often is looked for the end of several batches at most.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
-/// How often is looked whether somebody stopped a batch that is waited for.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Why the first of some batches that is not over does not go on.
-#[derive(Default)]
-struct Waiting {
-    /// A person stopped it: the batch, and how it goes on.
-    stopped: Option<(i64, String)>,
-    /// No live worker works on what it needs.
-    alone: Option<String>,
-}
-
-/// Says on standard error who stopped the first of these batches that is not over, and how it goes
-/// on; once for each cause. With `others_work` also that no worker is alive that does what is left,
-/// and when one is.
-pub async fn say_why_it_waits(site: Arc<Site>, ids: Vec<i64>, others_work: bool) {
-    let mut said = HashSet::new();
-    let mut alone: Option<String> = None;
-    loop {
-        let wanted = ids.clone();
-        // What cannot be read now is read the next time.
-        if let Ok(found) = site.db.read(move |tx| look(tx, &wanted)).await {
-            if let Some((batch, why)) = found.stopped
-                && said.insert(why.clone())
-            {
-                anstream::eprintln!("batch {batch} waits: {}", output::printable(&why));
-            }
-            if others_work && alone != found.alone {
-                match &found.alone {
-                    Some(why) => anstream::eprintln!("{}", output::printable(why)),
-                    None => anstream::eprintln!("a worker is running now"),
-                }
-                alone = found.alone;
-            }
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> archive::Result<Waiting> {
-    for id in ids {
-        let batch = batch::load(tx, *id)?;
-        if is_over(&batch) {
-            continue;
-        }
-        let stopped = match waits::anything_stopped(tx)? {
-            true => {
-                let catalog = Catalog::load(tx)?;
-                waits::stopped(tx, &catalog, &batch)?.map(|why| (*id, why))
-            }
-            false => None,
-        };
-        return Ok(Waiting { stopped, alone: waits::without_workers(tx, &batch)? });
-    }
-    Ok(Waiting::default())
-}
-
-pub fn is_over(batch: &Batch) -> bool {
-    matches!(batch.state, BatchState::Completed | BatchState::Failed | BatchState::Deleted)
-}
-
-/// How batches ended: a table of objects and problems, and an exit status that says it.
-pub fn show_batches(site: &Arc<Site>, batches: &[Batch], global: &Global) -> Result<Exit, Failure> {
-    for batch in batches {
-        super::batches::show_result(site, batch.id, global)?;
-    }
-    let good = batches.iter().all(|b| b.state == BatchState::Completed);
-    Ok(if good { Exit::Yes } else { Exit::No })
 }

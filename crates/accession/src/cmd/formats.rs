@@ -6,7 +6,7 @@ use crate::output;
 use pronom::{
     Error, Format, Http, Installed, LATEST_PAGE, Library, NewFile, SignatureSet, fetch_latest,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -152,6 +152,14 @@ fn list(library: &Library, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Yes)
 }
 
+/// Other formats are named by their PUIDs: their places in the set mean nothing outside of it.
+fn as_json(set: &SignatureSet, format: &Format) -> Value {
+    let mut value = json!(format);
+    let lesser: Vec<&str> = set.lesser(format).map(|other| other.puid.as_str()).collect();
+    value["priority_over"] = json!(lesser);
+    value
+}
+
 fn show(set: &SignatureSet, what: Option<&str>, global: &Global) -> Result<Exit, Failure> {
     let extension = what.map(|what| what.trim_start_matches('.').to_lowercase());
     let wanted = |format: &&Format| match (what, &extension) {
@@ -163,6 +171,7 @@ fn show(set: &SignatureSet, what: Option<&str>, global: &Global) -> Result<Exit,
     let found: Vec<&Format> = set.formats().iter().filter(wanted).collect();
     let name = &set.origin().name;
     if global.json {
+        let found: Vec<Value> = found.iter().map(|format| as_json(set, format)).collect();
         output::json(&json!({"set": name, "formats": found}))?;
     } else if found.is_empty() {
         let what = output::printable(what.unwrap_or_default());

@@ -1,5 +1,4 @@
-//! `accession jobs …`: every person's action on jobs, by names one need not look up. The same
-//! as `accession queue …`, which has more.
+//! `accession jobs …`: looking at jobs and acting on them. `accession queue …` has the same commands.
 
 use super::queue::{act, look};
 use crate::cli::Global;
@@ -20,6 +19,19 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Job(JobCommand),
+    /// Discard what failed jobs have fetched and unpacked, to make room in the work space
+    #[command(after_help = "Examples:
+  accession jobs discard 17 18 --reason 'the disk is full'
+
+A job that is requeued afterwards starts from its first stage. What was deposited stays where it is.")]
+    Discard(act::Discard),
+}
+
+/// What people do with the jobs of any queue or pipeline.
+#[derive(Subcommand)]
+pub enum JobCommand {
     /// List jobs, newest first
     #[command(after_help = "Examples:
   accession jobs list --status failed
@@ -59,12 +71,6 @@ enum Command {
   accession jobs requeue 17 --reason 'the disk was replaced'
   accession jobs requeue 17 --to validating")]
     Requeue(act::Requeue),
-    /// Discard what failed jobs have fetched and unpacked, to make room in the work space
-    #[command(after_help = "Examples:
-  accession jobs discard 17 18 --reason 'the disk is full'
-
-A job that is requeued afterwards starts from its first stage. What was deposited stays where it is.")]
-    Discard(act::Discard),
     /// Hold jobs, a batch or a collection: running ones finish their stage
     #[command(after_help = "Examples:
   accession jobs hold 17 --reason 'ask the depositor'
@@ -96,19 +102,27 @@ A job that is requeued afterwards starts from its first stage. What was deposite
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     super::site::prepare(global)?;
     match args.command {
-        Command::List(args) => look::list(args, global),
-        Command::Show(args) => look::show(args, global),
-        Command::Why(args) => look::why(args, global),
-        Command::Stuck(args) => look::stuck(args, global),
-        Command::Failed(args) => look::failed(args, global),
-        Command::Review(args) => look::review(args, global),
-        Command::Retry(args) => act::retry(args, global),
-        Command::Requeue(args) => act::requeue(args, global),
+        Command::Job(command) => command.run(global),
         Command::Discard(args) => act::discard(args, global),
-        Command::Hold(args) => act::hold(args, global),
-        Command::Release(args) => act::release(args, global),
-        Command::Cancel(args) => act::cancel(args, global),
-        Command::Pause(args) => act::pause(args, global),
-        Command::Unpause(args) => act::unpause(args, global),
+    }
+}
+
+impl JobCommand {
+    pub fn run(self, global: &Global) -> Result<Exit, Failure> {
+        match self {
+            JobCommand::List(args) => look::list(args, global),
+            JobCommand::Show(args) => look::show(args, global),
+            JobCommand::Why(args) => look::why(args, global),
+            JobCommand::Stuck(args) => look::stuck(args, global),
+            JobCommand::Failed(args) => look::failed(args, global),
+            JobCommand::Review(args) => look::review(args, global),
+            JobCommand::Retry(args) => act::retry(args, global),
+            JobCommand::Requeue(args) => act::requeue(args, global),
+            JobCommand::Hold(args) => act::hold(args, global),
+            JobCommand::Release(args) => act::release(args, global),
+            JobCommand::Cancel(args) => act::cancel(args, global),
+            JobCommand::Pause(args) => act::pause(args, global),
+            JobCommand::Unpause(args) => act::unpause(args, global),
+        }
     }
 }

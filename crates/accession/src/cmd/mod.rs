@@ -28,5 +28,6 @@ pub mod same_name;
 pub mod site;
 pub mod status;
 pub mod store;
+pub mod waiting;
 pub mod watch;
 pub mod work;

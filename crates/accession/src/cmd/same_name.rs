@@ -6,9 +6,9 @@ use crate::exit::Failure;
 use crate::output;
 use archive::app::Site;
 use archive::intake::early;
+use archive::model::deposit_kind::DepositKind;
 use archive::model::item::{Mode, Source};
 use archive::model::place::place_of;
-use archive::package::kind::Deposited;
 use archive::registry::deposit::Options;
 use archive::registry::derived::{self, Meeting};
 use archive::registry::resolve::Found;
@@ -29,7 +29,7 @@ pub fn settle(
     site: &Arc<Site>,
     collection: &str,
     source: &Source,
-    kind: Deposited,
+    kind: DepositKind,
     options: &mut Options,
     asking: Asking<'_>,
 ) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use archive::app::Site;
+use archive::registry::placed;
 use archive::watch::status::{self, PlaceStatus};
 use clap::Subcommand;
 use queue::view::show_time;
@@ -30,7 +31,8 @@ enum Command {
   accession watch status --limit 500
   accession watch status --json
 
-Looks at each place once, takes nothing and changes nothing. Ends with 1 if a place cannot be read.")]
+Looks at each place once, takes nothing and changes nothing. Ends with 1 if a place
+cannot be read, or nothing is taken because the stores have objects that the database does not know.")]
     Status(Status),
 }
 
@@ -44,13 +46,16 @@ struct Status {
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let Command::Status(args) = args.command;
     let (site, _) = site::open_small(global)?;
-    let places = site::block_on(look(&site, args.limit))??;
-    let good = places.iter().all(|place| place.error.is_none());
+    let (places, older) = site::block_on(look(&site, args.limit))??;
+    let good = older.is_none() && places.iter().all(|place| place.error.is_none());
     if global.json {
-        output::json(&serde_json::json!({"places": places}))?;
+        output::json(&serde_json::json!({"places": places, "blocked": older}))?;
     } else if places.is_empty() {
         output::line("nothing is watched; add a [[watch]] section to the configuration")?;
     } else {
+        if let Some(why) = older {
+            output::line(&format!("nothing is taken: {why}"))?;
+        }
         for (nth, place) in places.iter().enumerate() {
             if nth > 0 {
                 output::line("")?;
@@ -61,12 +66,20 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     Ok(if good { Exit::Yes } else { Exit::No })
 }
 
-async fn look(site: &Arc<Site>, limit: usize) -> archive::Result<Vec<PlaceStatus>> {
+/// The places, and why nothing is taken from any of them.
+async fn look(
+    site: &Arc<Site>,
+    limit: usize,
+) -> archive::Result<(Vec<PlaceStatus>, Option<String>)> {
     let mut places = Vec::new();
     for watch in &site.settings.watches {
         places.push(status::of_place(&site.db, watch, limit).await?);
     }
-    Ok(places)
+    let older = match places.is_empty() {
+        true => None,
+        false => placed::older_store(&site.db, &site.stores).await?,
+    };
+    Ok((places, older.map(|store| placed::advice(&store))))
 }
 
 fn show(place: &PlaceStatus) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! Servers that lie, crawl or never stop sending.
 
 use crate::support::disk::SmallDisk;
-use crate::support::packages::{directory, noise};
+use crate::support::packages::{archive, directory, noise};
 use crate::support::world::World;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -44,6 +44,12 @@ fn crawl(stream: &mut TcpStream) -> std::io::Result<()> {
     }
 }
 
+/// Answers nothing.
+fn hang(_: &mut TcpStream) -> std::io::Result<()> {
+    std::thread::sleep(Duration::from_secs(600));
+    Ok(())
+}
+
 /// Announces nothing and sends without end.
 fn send_without_end(stream: &mut TcpStream) -> std::io::Result<()> {
     stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")?;
@@ -73,6 +79,35 @@ fn slow_servers_do_not_stop_deposits_that_need_no_download() {
         (world.batch(batch)["state"] == "completed").then_some(())
     });
     assert_eq!(in_stage(&world.jobs(), "downloading"), 3);
+    worker.kill();
+}
+
+/// Every deposit is examined and estimated: manifests and packages whose servers do not answer take
+/// no more than their share of the places there.
+#[test]
+fn silent_servers_do_not_stop_deposits_of_local_files() {
+    let world = World::local(1);
+    let base = server(hang);
+    for extension in ["checkm", "bin"] {
+        let urls: Vec<String> = (0..20).map(|n| format!("{base}/{n}.{extension}")).collect();
+        let mut args = vec!["deposit"];
+        args.extend(urls.iter().map(String::as_str));
+        world.done(&args);
+    }
+    let letters = directory(&world.path("letters"), &[("a.txt", "a")]);
+    let batch = world.deposit(&letters, &[]);
+    let mut worker = world.worker();
+    world.until_some("the local deposit is preserved", || {
+        (world.batch(batch)["state"] == "completed").then_some(())
+    });
+    let waiting = world.jobs();
+    assert_eq!(in_stage(&waiting, "estimating"), 20, "{waiting:#?}");
+    // And one that comes when all places of the share are taken.
+    let maps = directory(&world.path("maps"), &[("b.txt", "b")]);
+    let batch = world.deposit(&maps, &[]);
+    world.until_some("the next one is preserved", || {
+        (world.batch(batch)["state"] == "completed").then_some(())
+    });
     worker.kill();
 }
 
@@ -112,6 +147,40 @@ fn a_download_without_end_stops_before_the_work_space_is_full() {
     let mut worker = world.worker();
     world.until_some("the room is free again", || (bytes_below(disk.path()) == 0).then_some(()));
     worker.kill();
+}
+
+/// Work space for four times the package is reserved; one that grows by more must get more, or stop.
+#[test]
+fn a_package_that_expands_further_stops_before_the_work_space_is_full() {
+    let mut world = World::local(1);
+    let Some(disk) = SmallDisk::mount(64) else { return };
+    world.env.push(("ACCESSION_WORK_SPACE_PATH".into(), disk.path().display().to_string()));
+    world.env.push(("ACCESSION_WORK_SPACE_ADMIT_PERCENT".into(), "70".into()));
+    world.env.push(("ACCESSION_WORK_SPACE_STOP_PERCENT".into(), "80".into()));
+    let zeros = vec![0; 30 << 20];
+    let fits = archive(&directory(&world.path("fits"), &[("zeros", &zeros)]), "tar.gz");
+    assert_eq!(world.ingest(&fits, &[])["state"], "completed");
+    let more = directory(&world.path("box"), &[("a", &zeros), ("b", &zeros)]);
+    let package = archive(&more, "tar.gz");
+    assert!(std::fs::metadata(&package).unwrap().len() < 1 << 20);
+    let report = world.ingest(&package, &[]);
+    assert_eq!(report["state"], "failed", "{report:#}");
+    assert_eq!(report["failures"][0]["code"], "work_space_too_small", "{report:#}");
+    assert_eq!(bytes_below(disk.path()), 0, "what cannot be gone on with takes no room");
+}
+
+#[test]
+fn a_deposit_that_is_refused_leaves_no_payload() {
+    let world = World::local(1);
+    let list = world.path("list.checkm");
+    std::fs::write(&list, "#%checkm_0.7\nhttp://127.0.0.1:9/a.bin | | | 1 | | a.bin\n").unwrap();
+    let (list, missing) = (list.to_str().unwrap(), world.path("missing").display().to_string());
+    for args in [&["deposit", list, &missing][..], &["deposit", list, "--collection", "nowhere"]] {
+        assert!(!world.run(args).status.success(), "{args:?}");
+        let left: Vec<_> =
+            std::fs::read_dir(world.path("data/payloads")).into_iter().flatten().collect();
+        assert!(left.is_empty(), "{args:?}: {left:?}");
+    }
 }
 
 #[test]

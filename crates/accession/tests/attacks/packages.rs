@@ -238,11 +238,13 @@ fn nothing_survives_the_grace_period() {
 }
 
 #[test]
-fn a_tar_without_its_end_or_with_more_after_it_is_told_in_the_report() {
+fn an_archive_without_its_end_or_with_more_after_it_is_told_in_the_report() {
     let world = World::local(1);
     let tar_of = |path: &Path| fs::read(archive(path, "tar")).unwrap();
     let plain = tar_of(&directory(&world.path("one"), &[("a.txt", "a")]));
     let other = tar_of(&directory(&world.path("two"), &[("b.txt", "b")]));
+    let zip =
+        fs::read(archive(&directory(&world.path("three"), &[("d.txt", "d")]), "zip")).unwrap();
     let in_bag = tar_of(&bag(&world.path("bagged"), &[("c.txt", "c")]));
     let cut = |tar: &[u8]| {
         let end = tar.iter().rposition(|byte| *byte != 0).unwrap() + 1;
@@ -253,10 +255,11 @@ fn a_tar_without_its_end_or_with_more_after_it_is_told_in_the_report() {
         ("joined", [plain.clone(), other.clone()].concat(), "[archive_data_after_end]"),
         ("cut-bag", cut(&in_bag), "[bag_archive_unmarked]"),
         ("joined-bag", [in_bag.clone(), other].concat(), "[bag_archive_data_after_end]"),
+        ("joined-zip", [zip, b"more".to_vec()].concat(), "[archive_data_after_end]"),
     ];
-    let written = |name: &str, tar: &[u8]| {
-        let path = world.path(&format!("{name}.tar"));
-        fs::write(&path, tar).unwrap();
+    let written = |name: &str, archive: &[u8]| {
+        let path = world.path(name);
+        fs::write(&path, archive).unwrap();
         path
     };
     for (name, tar, warning) in cases {
@@ -268,6 +271,52 @@ fn a_tar_without_its_end_or_with_more_after_it_is_told_in_the_report() {
     }
     let good = world.ingest(&written("whole", &plain), &[]);
     assert!(!good.to_string().contains("archive_"), "{good:#}");
+}
+
+/// Bytes that are in no file of the object would be lost with the package.
+#[test]
+fn a_package_with_data_after_its_end_is_not_removed() {
+    let world = World::local(1);
+    world.done(&["collection", "create", "papers", "remove_packages=true"]);
+    let read = |name: &str, extension: &str| {
+        let package = directory(&world.path(name), &[(format!("{name}.txt"), name)]);
+        fs::read(archive(&package, extension)).unwrap()
+    };
+    let (one, two) = (read("one", "tar"), read("two", "tar"));
+    let joined = world.path("joined.tar");
+    fs::write(&joined, [one, two].concat()).unwrap();
+    assert!(Command::new("gzip").arg("--keep").arg(&joined).status().unwrap().success());
+    let zip = world.path("joined.zip");
+    fs::write(&zip, [read("three", "zip"), b"more".to_vec()].concat()).unwrap();
+    let whole = world.path("four.tar");
+    read("four", "tar");
+    for (path, stays) in
+        [(joined.clone(), true), (world.path("joined.tar.gz"), true), (zip, true), (whole, false)]
+    {
+        let id = path.file_name().unwrap().to_str().unwrap();
+        let report = world.ingest(&path, &["--collection", "papers", "--local-id", id]);
+        assert_eq!(report["state"], "completed", "{id}: {report:#}");
+        assert_eq!(path.exists(), stays, "{id}");
+    }
+}
+
+/// What a program has looked at is what was read, or its verdict does not count.
+#[test]
+fn a_file_that_is_exchanged_while_a_program_looks_at_it_is_refused() {
+    let world = World::local(1);
+    let check = |per: &str| {
+        format!(
+            "[[collections.{per}.checks]]\nname = 'scan'\nper = '{per}'\n\
+             program = ['sh', '-c', 'cp \"$1\" \"$1.new\" && mv \"$1.new\" \"$1\"', 'scan']\n"
+        )
+    };
+    world.configure(&(check("file") + &check("package")));
+    let path = directory(&world.path("inbox"), &[("one/p.txt", "mine"), ("two.txt", "mine")]);
+    for (per, name) in [("file", "one"), ("package", "two.txt")] {
+        let batch = world.deposit(&path.join(name), &["--collection", per]);
+        world.work();
+        assert_eq!(failure(&world, batch), "package_changed", "{per}");
+    }
 }
 
 #[test]

@@ -91,6 +91,31 @@ fn a_batch_ends_with_the_job_that_was_cancelled() {
     assert!(error.contains("was cancelled by ann: a mistake"), "{error}");
 }
 
+/// A second signal ends the worker at once, and the programs that look at files with it.
+#[test]
+fn programs_that_check_files_end_with_their_worker() {
+    let world = World::local(1);
+    let begun = world.path("begun");
+    world.configure(&format!(
+        "[[collections.maps.checks]]\nname = 'scan'\n\
+         program = ['sh', '-c', 'echo $$ > \"{}\"; exec sleep 600', 'scan']\n",
+        begun.display()
+    ));
+    let path = world.path("one.txt");
+    std::fs::write(&path, "one").unwrap();
+    world.deposit(&path, &["--collection", "maps"]);
+    let mut worker = world.worker();
+    let program = world.until_some("the program runs", || {
+        std::fs::read_to_string(&begun).ok()?.trim().parse::<i32>().ok()
+    });
+    let ended = world.until_some("the worker ends at the second signal", || {
+        kill(Pid::from_raw(worker.0.id() as i32), Signal::SIGTERM).ok();
+        worker.0.try_wait().unwrap()
+    });
+    assert_eq!(ended.code(), Some(130));
+    world.until_some("the program is gone", || (!lives(program)).then_some(()));
+}
+
 /// Watching is work of its own: it goes on until it is stopped.
 #[test]
 fn a_worker_that_only_watches_goes_on() {

@@ -187,6 +187,34 @@ fn a_replaced_package_is_never_removed_for_the_one_before() {
     world.check();
 }
 
+/// A job that goes on has something to clean up again.
+#[test]
+fn what_a_job_gathers_after_its_data_was_discarded_is_discarded_too() {
+    let world = World::local(1);
+    world.configure(NO_RETENTION);
+    let directory = packages::directory(&world.path("letters"), &packages::small(3, "again"));
+    world.deposit(&packages::archive(&directory, "tar.gz"), &[]);
+    let mut jobs = Vec::new();
+    for round in ["", ".1"] {
+        let job = fail_in_storing(&world);
+        let gathered = world.path(&format!("data/work/job-{job}{round}"));
+        assert!(gathered.exists(), "{round}");
+        let mut worker = world.worker();
+        world
+            .until_some("the janitor removes the directory", || (!gathered.exists()).then_some(()));
+        worker.kill();
+        for left in ["delete from ingest_files", "delete from space_reservations"] {
+            assert_eq!(invariants::execute(&world, left), 0, "{left}");
+        }
+        world.done(&["jobs", "requeue", &job]);
+        jobs.push(job);
+    }
+    assert_eq!(jobs[0], jobs[1]);
+    world.work();
+    assert_eq!(only_job(&world)["status"], "succeeded");
+    world.check();
+}
+
 /// The content of the only file of this name in the store.
 fn stored(world: &World, name: &str) -> String {
     fn find(under: &Path, name: &str) -> Option<std::path::PathBuf> {

@@ -1,6 +1,6 @@
 //! What people do around ingests, on both set-ups.
 
-use crate::support::packages::directory;
+use crate::support::packages::{bag, directory};
 use crate::support::world::{World, finish};
 use std::process::Stdio;
 
@@ -29,6 +29,20 @@ fn collections_are_made_changed_held_and_released() {
         assert_eq!(world.batch(batch)["state"], "completed");
         world.check();
     });
+}
+
+/// Scripts hear of it by the exit status.
+#[test]
+fn a_worker_ends_with_1_if_a_job_failed() {
+    let world = World::local(1);
+    let work = || world.run(&["work", "--until-empty", "-q"]).status.code();
+    let path = directory(&world.path("letters"), &[("a.txt", "Dear Ann")]);
+    world.deposit(&path, &[]);
+    assert_eq!(work(), Some(0));
+    let damaged = bag(&world.path("damaged"), &[("a.txt", "good")]);
+    std::fs::write(damaged.join("data/a.txt"), "evil").unwrap();
+    world.deposit(&damaged, &[]);
+    assert_eq!(work(), Some(1));
 }
 
 /// Someone may pause before anything was ever deposited.

@@ -5,6 +5,7 @@
 
 mod changed;
 mod checked;
+mod cold;
 mod commands;
 mod crash;
 mod dates;

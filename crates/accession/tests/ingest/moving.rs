@@ -119,7 +119,7 @@ fn transfer(from: &Address, to: &Address) -> db::Result<db::Moved> {
         to,
         migrations: archive::MIGRATIONS,
         ranged: queue::RANGED_SEQUENCES,
-        options: Options { patience: Duration::from_secs(5), ..Options::default() },
+        options: Options { timeout: Duration::from_secs(5), ..Options::default() },
     };
     db::transfer(&moved, |_| Ok(()), &mut |_| {})
 }

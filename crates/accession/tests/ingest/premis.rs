@@ -1,6 +1,6 @@
 //! What `export premis` says of people, of the program, of where files are and of what they may be.
 
-use crate::support::packages::directory;
+use crate::support::packages::{bag, directory};
 use crate::support::world::World;
 use serde_json::Value;
 use std::path::Path;
@@ -82,4 +82,24 @@ fn a_record_is_written_without_a_store() {
     assert!(places[0]["rdf:value"].as_str().unwrap().ends_with("/v1/content/data/a.txt"));
     assert_eq!(places[0]["premis:note"], Value::Null);
     assert!(places[1]["premis:note"].as_str().unwrap().contains("object"), "{places:#}");
+}
+
+/// A person who sends a failed job again has a part in its ingestion.
+#[test]
+fn the_person_who_sent_a_job_again_is_an_agent_of_the_ingestion() {
+    let world = World::local(1);
+    bag(&world.path("torn"), &[("page.txt", "whole")]);
+    std::fs::write(world.path("torn/data/page.txt"), "whxle").unwrap();
+    let report = world.ingest(&world.path("torn"), &["--submitter", "Ada", "--local-id", "box"]);
+    let job = report["failures"][0]["job"].to_string();
+    std::fs::write(world.path("torn/data/page.txt"), "whole").unwrap();
+    world.done(&["jobs", "requeue", &job, "--reason", "corrected", "--as", "Grace"]);
+    world.work();
+    let graph = graph(&world);
+    let mut ingestions = of(&graph, "premis:Event");
+    ingestions.retain(|event| event["rdfs:label"] == "ingestion");
+    let roles = ingestions[0]["prov:qualifiedAssociation"].to_string();
+    for part in ["person:Ada", "submitter", "person:Grace", "implementer", "executing program"] {
+        assert!(roles.contains(part), "{part}: {roles}");
+    }
 }

@@ -75,11 +75,11 @@ fn what_was_stopped_says_by_whom_and_what_failed_says_how_often() {
             "2 batches are not preserved in full; preserved of each: 3 (0 of 1), 2 (0 of 1)",
             "no worker is running, and ",
             "ingest/storing is paused by ann since ",
-            "collection maps is frozen by ann since ",
+            "collection maps is held by ann since ",
             "batch 4 is held by ann since ",
             "the depositor asked",
             "$ accession jobs unpause ingest --stage storing",
-            "$ accession collection thaw maps",
+            "$ accession collection release maps",
             "$ accession batches release 4",
             "$ accession jobs failed ingest",
             "$ accession work",
@@ -91,7 +91,7 @@ fn what_was_stopped_says_by_whom_and_what_failed_says_how_often() {
         let paused = finding(&status, "paused");
         assert_eq!((&paused["who"], &paused["reason"]), (&"ann".into(), &"disks".into()));
         assert_eq!(status["pauses"][0]["stage"], "storing");
-        assert_eq!(finding(&status, "collection_frozen")["reason"], "moving house");
+        assert_eq!(finding(&status, "collection_held")["reason"], "moving house");
         assert_eq!(finding(&status, "jobs_failed")["count"], 2);
         assert_eq!(status["failures"]["shown"][0]["unseen"], 2);
         assert_eq!(finding(&status, "batches_failed")["count"], 2);
@@ -104,6 +104,40 @@ fn what_was_stopped_says_by_whom_and_what_failed_says_how_often() {
         let status = world.json(&["status"]).remove(0);
         assert_eq!(status["pauses"].as_array().unwrap().len(), 0);
         assert_eq!(status["holds"]["total"], 0);
+    });
+}
+
+/// A batch is held with its collection, and a job that runs is held when its run ends: both are shown as
+/// what they are.
+#[test]
+fn what_is_held_with_its_collection_or_while_it_runs_shows_as_held() {
+    World::both(|world| {
+        world.done(&["collection", "hold", "default", "--as", "ann", "--reason", "moving house"]);
+        world.deposit(&directory(&world.path("good"), &[("a.txt", "good")]), &[]);
+        let text = shown(world);
+        assert!(text.contains("held (pending)") && text.contains("1 pending (1 held)"), "{text}");
+        let status = world.json(&["status"]).remove(0);
+        assert_eq!(status["batches"]["open"]["shown"][0]["held"], true, "{status:#}");
+        let held = status["batch_counts"].as_array().unwrap().iter().map(|count| &count["held"]);
+        assert_eq!(held.collect::<Vec<_>>(), [1]);
+
+        let go = world.path("go");
+        let program = format!("while ! test -e {}; do sleep 0.02; done", go.display());
+        world.done(&["queue", "create", "files"]);
+        world.done(&["queue", "add", "files", "a"]);
+        let jobs = || world.json(&["queue", "list", "files"]).remove(0)["jobs"][0].clone();
+        let job = jobs()["id"].to_string();
+        let work = ["queue", "work", "files", "--exec", &program, "--until-empty"];
+        let mut worker = world.command(&work).spawn().unwrap();
+        world.until_some("the job to run", || (jobs()["status"] == "running").then_some(()));
+        world.done(&["queue", "hold", &job, "--as", "bob", "--reason", "wait for Ann"]);
+        let status = world.json(&["status"]).remove(0);
+        let held = finding(&status, "job_held");
+        std::fs::write(&go, "").unwrap();
+        assert!(worker.wait().unwrap().success());
+        let text = held["text"].as_str().unwrap();
+        assert!(text.starts_with(&format!("job {job} ")) && text.contains(" by bob "), "{text}");
+        assert_eq!(held["command"], format!("accession jobs release {job}").as_str());
     });
 }
 
@@ -123,7 +157,7 @@ fn of_hundreds_a_few_are_shown_and_how_many_there_are() {
     assert!(text.contains("120 pending (7 held)"), "{text}");
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        flat.contains("2 more batches or collections are held; the newest 5 of 7 are shown"),
+        flat.contains("2 more batches, collections or jobs are held; the newest 5 of 7 are shown"),
         "{text}"
     );
     assert!(text.lines().count() < 45, "{} lines:\n{text}", text.lines().count());

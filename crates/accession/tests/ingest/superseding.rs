@@ -72,6 +72,63 @@ fn both_reports_say_what_replaced_what() {
     assert!(text.contains("1 superseded") && text.contains("job 4 of batch 2"), "{text}");
 }
 
+/// A folder of the same name from elsewhere is another object: what failed of it stays failed.
+#[test]
+fn a_failed_folder_is_not_superseded_by_another_of_its_name() {
+    World::both(|world| {
+        let mine = directory(&world.path("a/scans"), &[("1.tif", "mine")]);
+        let other = directory(&world.path("b/scans"), &[("1.tif", "other")]);
+        // Both at once, so that only a worker sees that the second would replace the first.
+        let (first, second) = (world.deposit(&mine, &[]), world.deposit(&other, &[]));
+        world.work();
+        assert_eq!(world.batch(first)["state"], "completed");
+        let failed = report(world, second);
+        assert_eq!(failed["failures"][0]["code"], "derived_identity", "{failed:#}");
+        directory(&mine, &[("2.tif", "more")]);
+        let again = world.ingest(&mine, &[]);
+        assert_eq!(again["state"], "completed", "{again:#}");
+        assert_eq!(again["objects"][0]["notes"].as_array().map_or(0, Vec::len), 0, "{again:#}");
+        let failed = report(world, second);
+        assert_eq!((&failed["failed"], &failed["superseded"]), (&json!(1), &json!(0)));
+        // Told which object it is, it is preserved, and that supersedes the failure.
+        let told = world.ingest(&other, &["--mode", "update", "--local-id", "scans"]);
+        assert_eq!(told["state"], "completed", "{told:#}");
+        world.work();
+        let failed = report(world, second);
+        assert_eq!((&failed["superseded"], &failed["state"]), (&json!(1), &json!("completed")));
+    });
+}
+
+/// Who waits for a batch hears that not everything is preserved, also where a person cancelled the rest.
+#[test]
+fn waiting_for_a_batch_ends_well_only_if_all_of_it_is_preserved() {
+    let world = World::local(1);
+    let files = directory(&world.path("web"), &[("1.txt", "one"), ("2.txt", "two")]);
+    let base = web::serve(&files);
+    let rows: Vec<Value> = ["1.txt", "2.txt"]
+        .map(|file| json!({"source": format!("{base}/{file}"), "name": file, "local_ids": [file]}))
+        .to_vec();
+    let text = json!({"format": "checkm-json/1", "profile": "single-file-batch", "rows": rows});
+    let path = world.path("box.json");
+    std::fs::write(&path, text.to_string()).unwrap();
+    world.done(&["jobs", "pause", "ingest", "--stage", "storing", "--reason", "disks"]);
+    let worker = world.worker();
+    let waited = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| world.run(&["deposit", path.to_str().unwrap(), "--wait"]));
+        let is_second = |job: &Value| job["subject"] == "2.txt" && job["stage"] == "storing";
+        let second = world.until_some("the second row to come to storing", || {
+            world.jobs().into_iter().find(is_second)
+        });
+        world.done(&["jobs", "cancel", &second["id"].to_string(), "--reason", "sent by mistake"]);
+        world.done(&["jobs", "unpause", "ingest", "--stage", "storing"]);
+        waiting.join().unwrap()
+    });
+    drop(worker);
+    assert_eq!(world.batch(1)["state"], "completed");
+    assert_eq!(waited.status.code(), Some(1), "{}{}", waited.stdout, waited.stderr);
+    assert!(waited.stdout.contains("1 of 2 objects preserved, 1 cancelled"), "{}", waited.stdout);
+}
+
 /// Who cancelled a row is named, and why.
 #[test]
 fn a_cancelled_row_is_named_with_who_and_why() {

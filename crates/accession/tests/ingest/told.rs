@@ -264,7 +264,11 @@ fn reports_name_rows_that_are_not_done_and_rows_that_were_cancelled() {
         let batch = world.deposit(&manifest("two.checkm", rows), &[]).to_string();
         let csv = || world.done(&["batches", "report", &batch, "--format", "csv"]);
         world.done(&["batches", "hold", &batch, "--reason", "not yet"]);
-        assert!(csv().contains(",two.checkm,held,"), "its rows are not known yet: {}", csv());
+        assert!(csv().contains(",a.txt,held,") && csv().contains(",b.txt,held,"), "{}", csv());
+        let shown = world.json(&["batches", "show", &batch]).remove(0);
+        assert_eq!((&shown["unfinished_total"], &shown["held"]), (&2.into(), &true.into()));
+        let text = world.done(&["batches", "show", &batch]);
+        assert!(text.contains("a.txt") && text.contains("b.txt"), "{text}");
         world.done(&["jobs", "pause", "ingest", "--reason", "not yet"]);
         world.done(&["batches", "release", &batch]);
         let mut worker = world.worker();

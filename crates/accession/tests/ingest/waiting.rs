@@ -1,6 +1,7 @@
 //! What waits says for what, who is to blame, and how it goes on; what cannot be says so.
 
 use crate::support::packages::directory;
+use crate::support::web;
 use crate::support::world::{Worker, World};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -100,6 +101,23 @@ fn a_deposit_that_waits_says_that_no_worker_is_running_and_when_one_is() {
         assert!(child.0.wait().unwrap().success());
         drop(some);
     });
+}
+
+/// Nobody stopped it, and nothing of it runs: the work space is full.
+#[test]
+fn an_ingest_of_which_nothing_runs_says_what_it_waits_for() {
+    let mut world = World::local(1);
+    for (key, percent) in [("ADMIT", "1"), ("STOP", "2")] {
+        world.env.push((format!("ACCESSION_WORK_SPACE_{key}_PERCENT"), percent.to_string()));
+    }
+    let files = directory(&world.path("web"), &[("a.txt", "one")]);
+    let url = format!("{}/a.txt", web::serve(&files));
+    let (_child, said) = said_by(&world, &["ingest", &url]);
+    let mut lines = std::iter::repeat_with(|| {
+        said.recv_timeout(Duration::from_secs(60)).expect("nothing was said")
+    });
+    let line = lines.find(|line| line.starts_with("batch ")).unwrap();
+    assert!(line.starts_with("batch 1 waits: ") && line.contains("work space"), "{line}");
 }
 
 #[test]

@@ -319,3 +319,50 @@ fn a_new_database_beside_an_old_folder_knows_what_the_stores_hold() {
     // Jobs of a new database have numbers that versions of the old one have too.
     world.done(&["check", "--content"]);
 }
+
+/// A worker with a new database takes nothing from its folder while the stores hold what it does not know:
+/// the identifiers that it would give are taken there.
+#[test]
+fn a_new_database_beside_old_stores_takes_nothing_until_it_knows_them() {
+    let world = World::local(1);
+    let folder = world.path("in");
+    std::fs::create_dir(&folder).unwrap();
+    world.configure(&format!(
+        "[[watch]]\npath = \"{}\"\ncollection = \"default\"\nstill_seconds = 1\npoll_seconds = 1\n",
+        folder.display()
+    ));
+    std::fs::write(folder.join("letter.txt"), "Dear Ann").unwrap();
+    let states = || world.json(&["watch", "status"])[0]["places"][0]["states"].clone();
+    let work_until_done = || {
+        let mut worker = world.worker();
+        world.until_some("it is done", || (states()["done"] == 1).then_some(()));
+        worker.kill();
+    };
+    work_until_done();
+    let doctor = || world.json(&["doctor"])[0].to_string();
+    assert!(!doctor().contains("registry rebuild"), "{}", doctor());
+    crate::recovery::remove_database(&world);
+    std::fs::remove_file(world.path("worker.log")).unwrap();
+
+    let advice = "run `accession registry rebuild --from s1`";
+    let mut worker = world.worker();
+    world.until_some("the worker says what to do", || {
+        std::fs::read_to_string(world.path("worker.log")).ok().filter(|log| log.contains(advice))
+    });
+    worker.kill();
+    assert!(world.jobs().is_empty(), "nothing was taken");
+    let ended = world.run(&["watch", "status"]);
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains(&format!(
+            "nothing is taken: store s1 has objects and the registry has none; {advice}"
+        )),
+        "{}",
+        ended.stdout
+    );
+    assert!(doctor().contains(advice), "{}", doctor());
+    world.done(&["registry", "rebuild", "--from", "s1"]);
+    work_until_done();
+    assert!(world.jobs().is_empty(), "it was known");
+    assert!(!doctor().contains("registry rebuild"), "{}", doctor());
+}

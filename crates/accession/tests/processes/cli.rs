@@ -1,5 +1,6 @@
 //! The binary, as a person or a script uses it.
 
+use crate::answers;
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 
@@ -24,7 +25,9 @@ impl Accession {
     }
 
     pub fn output(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
+        let output = self.command(args).output().unwrap();
+        answers::hold(args, &String::from_utf8_lossy(&output.stdout));
+        output
     }
 
     /// Runs a command that must succeed, and reads its JSON.

@@ -343,6 +343,38 @@ fn a_batch_goes_from_file_to_report_and_its_failures_can_be_fixed() {
         "{found}"
     );
     assert_eq!(found["report"]["changed"][0]["subject"], "b");
+    let listed =
+        |state: &str| accession.json(&["queue", "batches"])["batches"][0]["state"] == state;
+    assert!(listed("completed"));
+    let failed = accession.json(&["batches", "list", "--state", "failed"]);
+    assert_eq!(failed["batches"].as_array().map(Vec::len), Some(0), "{failed}");
+    assert_eq!(accession.json(&["batches", "list", "--state", "completed"])["batches"][0]["id"], 1);
+}
+
+/// What a person sees of a batch names who cancelled a row, and what superseded which.
+#[test]
+fn a_batch_shows_what_was_cancelled_and_what_was_superseded() {
+    let (dir, accession) = fresh();
+    accession.json(&["queue", "create", "files"]);
+    let add = |lines: &str| {
+        let list = dir.path().join("list");
+        std::fs::write(&list, lines).unwrap();
+        let list = list.display().to_string();
+        accession.json(&["queue", "add", "files", "--from", &list, "--batch", "Box"]);
+    };
+    let shown = |batch: &str| {
+        let ended = accession.output(&["queue", "batches", batch]);
+        String::from_utf8(ended.stdout).unwrap()
+    };
+    add("a\nb\n");
+    work(&accession, "false");
+    accession.json(&["queue", "cancel", "1", "--as", "ann", "--reason", "sent by mistake"]);
+    add("b\n");
+    work(&accession, "true");
+    let (first, second) = (shown("1"), shown("2"));
+    assert!(first.contains("ann") && first.contains("sent by mistake"), "{first}");
+    assert!(first.contains("superseded by job 3 of batch 2: content not compared"), "{first}");
+    assert!(second.contains("replaces failed job 2 of batch 1: content not compared"), "{second}");
 }
 
 #[test]

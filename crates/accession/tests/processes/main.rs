@@ -6,11 +6,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../support/answers.rs"]
+mod answers;
 mod chaos;
 mod cli;
 mod exec;
 mod log;
 mod outage;
+#[path = "../support/schema.rs"]
+mod schema;
 mod server;
 
 use chaos::Chaos;

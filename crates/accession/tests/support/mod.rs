@@ -4,9 +4,12 @@
 // Each test program uses its part.
 #![allow(dead_code)]
 
+pub mod answers;
 pub mod disk;
 pub mod invariants;
 pub mod packages;
+#[path = "../../../store/tests/real/mod.rs"]
+pub mod real;
 pub mod s3;
 pub mod schema;
 pub mod web;

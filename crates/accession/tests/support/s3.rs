@@ -1,5 +1,8 @@
-//! A real S3 server in the test process, that can be told to fail, and remembers what it was asked.
+//! A real S3 server in the test process, that can be told to fail, and remembers what it was asked;
+//! or the one that `scripts/torture s3` names, where a bucket of a test is a prefix of its bucket,
+//! and nothing can be controlled or looked at from inside.
 
+use super::real::RealServer;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
@@ -27,6 +30,7 @@ pub struct Control {
 
 pub struct Server {
     pub endpoint: String,
+    pub real: Option<RealServer>,
     pub control: Arc<Control>,
     directory: tempfile::TempDir,
     runtime: tokio::runtime::Runtime,
@@ -34,6 +38,9 @@ pub struct Server {
 
 /// What programs need to be let in.
 pub fn keys() -> Vec<(String, String)> {
+    if let Some(real) = RealServer::named() {
+        return real.environment();
+    }
     let keys = [
         ("AWS_ACCESS_KEY_ID", "key"),
         ("AWS_SECRET_ACCESS_KEY", "secret"),
@@ -45,6 +52,24 @@ pub fn keys() -> Vec<(String, String)> {
 
 impl Server {
     pub fn start() -> Server {
+        match RealServer::named() {
+            Some(real) => Server::at(real),
+            None => Server::start_inside(),
+        }
+    }
+
+    /// A server that runs elsewhere.
+    pub fn at(real: RealServer) -> Server {
+        Server {
+            endpoint: real.endpoint.clone(),
+            real: Some(real),
+            control: Arc::default(),
+            directory: tempfile::tempdir().unwrap(),
+            runtime: tokio::runtime::Runtime::new().unwrap(),
+        }
+    }
+
+    fn start_inside() -> Server {
         let directory = tempfile::tempdir().unwrap();
         for bucket in ["bucket", "incoming"] {
             std::fs::create_dir(directory.path().join(bucket)).unwrap();
@@ -96,25 +121,38 @@ impl Server {
                 tokio::spawn(async move { connection.await.ok() });
             }
         });
-        Server { endpoint, control, directory, runtime }
+        Server { endpoint, real: None, control, directory, runtime }
     }
 
     /// The address of a bucket, or of a place in it.
     pub fn store(&self, bucket_and_prefix: &str) -> String {
-        format!("s3://{bucket_and_prefix}?endpoint={}&path_style=true", self.endpoint)
+        match &self.real {
+            Some(real) => real.url(bucket_and_prefix),
+            None => format!("s3://{bucket_and_prefix}?endpoint={}&path_style=true", self.endpoint),
+        }
     }
 
     /// Where a bucket's objects lie.
     pub fn file(&self, bucket: &str, key: &str) -> PathBuf {
+        assert!(self.real.is_none(), "only the server of the test process has files");
         self.directory.path().join(bucket).join(key)
     }
 
     /// A bucket as its depositors use it.
     pub fn depositor(&self, bucket: &str) -> Depositor<'_> {
+        let keys = match &self.real {
+            Some(real) => Credentials::new(real.access_key(), real.secret_key(), None),
+            None => Credentials::new("key", "secret", None),
+        };
+        let (bucket, prefix) = match &self.real {
+            Some(real) => (real.bucket.as_str(), real.key(bucket)),
+            None => (bucket, String::new()),
+        };
         let config = S3Config {
+            prefix,
             endpoint: Some(self.endpoint.clone()),
             path_style: true,
-            credentials: CredentialSource::Static(Credentials::new("key", "secret", None)),
+            credentials: CredentialSource::Static(keys),
             ..S3Config::new(bucket)
         };
         let store = self.runtime.block_on(S3Store::open(config)).unwrap();

@@ -1,15 +1,16 @@
-//! The part of JSON Schema that docs/schemas is written in, and schemas made from examples.
+//! The part of JSON Schema that docs/schemas is written in, and schemas that are widened by examples.
+
+// Each test program uses its part.
+#![allow(dead_code, clippy::unwrap_used)]
 
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Members whose own members are names that people choose, or another document's.
-const OPEN: [&str; 9] =
-    ["metadata", "counts", "needs", "format", "settings", "digests", "@context", "@graph", "value"];
-
-/// Members that are null in all examples, and integers elsewhere.
-const INTEGERS: [&str; 7] =
-    ["token", "until", "next", "priority", "file_bytes_max", "bytes_max", "files_max"];
+const OPEN: [&str; 10] = [
+    "metadata", "counts", "needs", "format", "settings", "digests", "@context", "@graph", "value",
+    "states",
+];
 
 /// What is wrong with a value, and where.
 pub fn problems(schema: &Value, value: &Value) -> Vec<String> {
@@ -19,11 +20,7 @@ pub fn problems(schema: &Value, value: &Value) -> Vec<String> {
 }
 
 fn check(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
-    let kinds: Vec<&str> = match &schema["type"] {
-        Value::String(kind) => vec![kind],
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
+    let kinds = kinds(schema);
     let is = kind(value);
     let fits = kinds.contains(&is) || is == "integer" && kinds.contains(&"number");
     if !kinds.is_empty() && !fits {
@@ -55,6 +52,15 @@ fn check(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
     }
 }
 
+/// The kinds of value that a schema allows; none, and it allows all.
+fn kinds(schema: &Value) -> Vec<&str> {
+    match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -72,123 +78,74 @@ fn is_time(text: &str) -> bool {
     text.ends_with('Z') && text.parse::<jiff::Timestamp>().is_ok()
 }
 
-/// Makes schemas from examples. Objects with the same members are of one kind, wherever they are, but
-/// for whole answers; and what is null in all of them is as a member of its name is elsewhere.
-#[derive(Default)]
-pub struct Inference {
-    scalars: BTreeMap<String, Vec<Value>>,
-    objects: BTreeMap<Vec<String>, Vec<Map<String, Value>>>,
-}
-
-fn members(map: &Map<String, Value>) -> Vec<String> {
-    map.keys().cloned().collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-impl Inference {
-    pub fn learn(&mut self, value: &Value) {
-        if let Some(map) = value.as_object() {
-            self.objects.entry(members(map)).or_default().push(map.clone());
+/// Widens a schema by what it takes to fit an example; it fits everything it did before.
+pub fn widen(schema: &mut Value, example: &Value) {
+    let is_new = schema.get("type").is_none();
+    let mut kinds: BTreeSet<String> = kinds(schema).into_iter().map(str::to_string).collect();
+    let had_text = kinds.contains("string");
+    let had_members = kinds.contains("object");
+    kinds.insert(kind(example).to_string());
+    if kinds.contains("number") {
+        kinds.remove("integer");
+    }
+    let kinds: Vec<String> = kinds.into_iter().collect();
+    schema["type"] = if let [one] = &kinds[..] { json!(one) } else { json!(kinds) };
+    match example {
+        Value::String(text) if !had_text && is_time(text) => schema["format"] = json!("date-time"),
+        Value::String(text) if schema["format"] == "date-time" && !is_time(text) => {
+            schema.as_object_mut().unwrap().remove("format");
         }
-        for (name, member) in value.as_object().into_iter().flatten() {
-            if !member.is_null() && !member.is_object() && !member.is_array() {
-                self.scalars.entry(name.clone()).or_default().push(member.clone());
+        Value::Array(items) => {
+            for item in items {
+                let map = schema.as_object_mut().unwrap();
+                widen(map.entry("items").or_insert_with(|| json!({})), item);
             }
-            self.learn(member);
         }
-        value.as_array().into_iter().flatten().for_each(|item| self.learn(item));
+        Value::Object(map) => widen_members(schema, map, is_new || !had_members),
+        _ => {}
     }
-
-    pub fn schema(&self, title: &str, examples: &[Value]) -> Value {
-        let Value::Object(inferred) = self.infer("", &examples.iter().collect::<Vec<_>>()) else {
-            return Value::Null;
-        };
-        let mut schema = Map::new();
-        schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
-        schema.insert("title".into(), title.into());
-        schema.extend(inferred);
-        Value::Object(schema)
-    }
-
-    fn infer(&self, name: &str, examples: &[&Value]) -> Value {
-        let mut kinds: BTreeSet<&str> = examples.iter().map(|value| kind(value)).collect();
-        if kinds.contains("number") {
-            kinds.remove("integer");
-        }
-        if kinds.iter().all(|kind| *kind == "null") {
-            let others: Vec<&Value> = self.scalars.get(name).into_iter().flatten().collect();
-            return match others.is_empty() {
-                true if INTEGERS.contains(&name) => json!({"type": ["integer", "null"]}),
-                true => json!({"type": ["string", "null"]}),
-                false => {
-                    let mut schema = self.infer(name, &others);
-                    let kinds = schema["type"].take();
-                    let mut kinds = kinds.as_array().cloned().unwrap_or_else(|| vec![kinds]);
-                    kinds.push("null".into());
-                    schema["type"] = kinds.into();
-                    schema
-                }
-            };
-        }
-        let mut schema = Map::new();
-        let kinds: Vec<&str> = kinds.into_iter().collect();
-        let kinds = if let [one] = kinds[..] { json!(one) } else { json!(kinds) };
-        schema.insert("type".into(), kinds);
-        let mut texts = examples.iter().filter_map(|value| value.as_str()).peekable();
-        if texts.peek().is_some() && texts.all(is_time) {
-            schema.insert("format".into(), "date-time".into());
-        }
-        let mut maps: Vec<&Map<String, Value>> =
-            examples.iter().filter_map(|value| value.as_object()).collect();
-        if !name.is_empty() {
-            let shapes: BTreeSet<Vec<String>> = maps.into_iter().map(members).collect();
-            maps = shapes.iter().filter_map(|shape| self.objects.get(shape)).flatten().collect();
-        }
-        if !maps.is_empty() && !OPEN.contains(&name) {
-            let names: BTreeSet<&String> = maps.iter().flat_map(|map| map.keys()).collect();
-            let members = names.iter().map(|name| {
-                let examples: Vec<&Value> = maps.iter().filter_map(|map| map.get(*name)).collect();
-                ((*name).clone(), self.infer(name, &examples))
-            });
-            let members: Map<String, Value> = members.collect();
-            let all = |name: &&&String| maps.iter().all(|map| map.contains_key(**name));
-            let required: Vec<&&String> = names.iter().filter(all).collect();
-            schema.insert("required".into(), json!(required));
-            schema.insert("properties".into(), members.into());
-        }
-        let items: Vec<&Value> = examples.iter().filter_map(|v| v.as_array()).flatten().collect();
-        if !items.is_empty() {
-            schema.insert("items".into(), self.infer(name, &items));
-        }
-        Value::Object(schema)
+    if schema["format"].is_null() {
+        schema.as_object_mut().unwrap().remove("format");
     }
 }
 
-#[test]
-fn values_that_do_not_fit_are_found() {
-    let example =
-        json!({"jobs": [{"id": 1, "added_at": "2026-11-18T10:00:00Z", "why": null}], "next": null});
-    let mut inference = Inference::default();
-    inference.learn(&example);
-    let schema = inference.schema("t", std::slice::from_ref(&example));
-    assert_eq!(problems(&schema, &example), Vec::<String>::new());
-    for (wrong, part) in [
-        (json!([]), "$ is array, not object"),
-        (json!({"jobs": []}), "$.next is missing"),
-        (
-            json!({"jobs": [{"id": "1", "added_at": "2026-11-18T10:00:00Z", "why": null}], "next": null}),
-            "jobs[0].id is string",
-        ),
-        (
-            json!({"jobs": [{"id": 1, "added_at": "today", "why": null}], "next": null}),
-            "added_at is no time",
-        ),
-        (
-            json!({"jobs": [{"id": 1, "added_at": 5, "why": null}], "next": null}),
-            "added_at is integer",
-        ),
-        (json!({"jobs": [], "next": null, "more": 1}), "$.more is not in the schema"),
-    ] {
-        let found = problems(&schema, &wrong);
-        assert!(found.iter().any(|problem| problem.contains(part)), "{wrong}: {found:?}");
+fn widen_members(schema: &mut Value, example: &Map<String, Value>, are_new: bool) {
+    if !are_new && schema.get("properties").is_none() {
+        // Any members fit.
+        return;
     }
+    if are_new {
+        schema["properties"] = json!({});
+        schema["required"] = example.keys().cloned().collect();
+    } else if let Some(required) = schema["required"].as_array_mut() {
+        required.retain(|name| name.as_str().is_some_and(|name| example.contains_key(name)));
+    }
+    for (name, member) in example {
+        let properties = schema["properties"].as_object_mut().unwrap();
+        if OPEN.contains(&name.as_str()) && member.is_object() {
+            properties.entry(name).or_insert_with(|| json!({"type": "object"}));
+        } else {
+            widen(properties.entry(name).or_insert_with(|| json!({})), member);
+        }
+    }
+}
+
+/// Parts of a schema that say nothing of what is there: lists of unknown items, and members that are never
+/// anything but null.
+pub fn unsaid(schema: &Value, place: &str) -> Vec<String> {
+    let kinds = kinds(schema);
+    let mut found = Vec::new();
+    if kinds.is_empty() || kinds == ["null"] {
+        found.push(format!("{place} may be anything, or only null"));
+    }
+    if kinds.contains(&"array") && schema.get("items").is_none() {
+        found.push(format!("{place} is a list of unknown items"));
+    }
+    for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+        found.extend(unsaid(member, &format!("{place}.{name}")));
+    }
+    if let Some(items) = schema.get("items") {
+        found.extend(unsaid(items, &format!("{place}[]")));
+    }
+    found
 }

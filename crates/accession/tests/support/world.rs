@@ -1,7 +1,7 @@
 //! An archive of one test's own: a data directory, a database, stores, and the binary to use it
 //! with. Every child has limits on time and memory, so that no test ever hangs.
 
-use super::{invariants, s3};
+use super::{answers, invariants, s3};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -116,7 +116,9 @@ impl World {
     }
 
     pub fn run(&self, args: &[&str]) -> Ended {
-        finish(self.command(args), &format!("{args:?}"))
+        let ended = finish(self.command(args), &format!("{args:?}"));
+        answers::hold(args, &ended.stdout);
+        ended
     }
 
     /// Runs a command that must succeed.
@@ -237,6 +239,10 @@ impl World {
     /// What must be true whatever happened, if everything ended well.
     pub fn check(&self) {
         invariants::check(self, invariants::Failed::None);
+        // boto3 judges what is stored on a real server.
+        if let Some(real) = self.s3.as_ref().and_then(|s3| s3.real.as_ref()) {
+            real.judge_root("bucket/root", &[]);
+        }
     }
 }
 

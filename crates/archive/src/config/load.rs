@@ -164,6 +164,7 @@ fn incomplete(
     error: &serde_json::Error,
 ) -> Error {
     let message = error.to_string();
+    let shown = in_plain_words(&message);
     let key = match (incomplete_section(tree, &message), missing_field(&message)) {
         (Some(section), Some(field)) => format!(
             "{}{section}.{field}: ",
@@ -176,8 +177,33 @@ fn incomplete(
     };
     Error::permanent(
         "config_value",
-        format!("{key}{message}; docs/configuration.md lists every setting"),
+        format!("{key}{shown}; docs/configuration.md lists every setting"),
     )
+}
+
+/// What the parser says of types, in the words of a configuration.
+fn in_plain_words(message: &str) -> String {
+    const NUMBERS: [&str; 8] = ["u8", "u16", "u32", "u64", "usize", "i32", "i64", "isize"];
+    let (start, expected) = match message.rsplit_once(", expected ") {
+        Some((start, expected)) if message.starts_with("invalid ") => (start, expected),
+        _ => return message.to_string(),
+    };
+    let (first, rest) = expected.split_once(' ').unwrap_or((expected, ""));
+    let expected = match first {
+        _ if NUMBERS.contains(&expected) => "a whole number",
+        "f32" | "f64" if rest.is_empty() => "a number",
+        "struct" | "map" => "a table",
+        "a" if matches!(rest, "map" | "boolean" | "sequence" | "string") => match rest {
+            "map" => "a table",
+            "boolean" => "true or false",
+            "sequence" => "a list",
+            _ => "a text in quotes",
+        },
+        _ => expected,
+    };
+    let start = start.replacen("invalid type: map", "a table is here", 1);
+    let start = start.replacen("invalid type: sequence", "a list is here", 1);
+    format!("{start}, expected {expected}")
 }
 
 /// The field that a message of serde's says is missing.
@@ -241,7 +267,7 @@ impl Layers {
             let line = at.map_or(1, |at| line_of(&text, at));
             let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
             // The parser's messages can have several lines; the first says what it is.
-            let message = message.lines().next().unwrap_or_default();
+            let message = in_plain_words(message.lines().next().unwrap_or_default());
             Error::permanent(
                 code,
                 format!(
@@ -266,6 +292,9 @@ impl Layers {
                 let key = section.map(|section| format!("{section}.{field}")).unwrap_or_default();
                 return Err(wrong("config_value", at, &key, error.message()));
             }
+            // Tables as well, since one may be where a text was expected.
+            let mut keys = keys.clone();
+            tables(String::new(), document.get_ref(), &mut keys);
             let before = keys.iter().filter(|(_, start)| at.is_some_and(|at| *start <= at));
             let key = before.max_by_key(|(_, start)| *start).map_or("", |(key, _)| key);
             return Err(wrong("config_value", at, key, error.message()));
@@ -335,7 +364,7 @@ impl Layers {
                 }
             }
         }
-        let why = first.map(|e| e.to_string()).unwrap_or_default();
+        let why = first.map(|e| in_plain_words(&e.to_string())).unwrap_or_default();
         Err(fail(format!(
             "{key} cannot be `{}`: {why}",
             if key.ends_with("secret") { MASK } else { text }
@@ -380,6 +409,22 @@ fn walk(above: String, table: &DeTable<'_>, keys: &mut Vec<(String, usize)>) {
                 }
             }
             _ => keys.push((key, name.span().start)),
+        }
+    }
+}
+
+/// The tables that are values of a key, and where the key stands.
+fn tables(above: String, table: &DeTable<'_>, keys: &mut Vec<(String, usize)>) {
+    for (name, value) in table.iter() {
+        if let DeValue::Table(below) = value.get_ref() {
+            let name_text: &str = name.get_ref();
+            let key = if above.is_empty() {
+                name_text.to_string()
+            } else {
+                format!("{above}.{name_text}")
+            };
+            keys.push((key.clone(), name.span().start));
+            tables(key, below, keys);
         }
     }
 }

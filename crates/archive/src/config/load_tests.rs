@@ -125,6 +125,26 @@ fn errors_name_the_file_the_line_and_the_key() {
             "[fetch]\ntries = 3\n\n[mail]\nhost = 'x'\n\n[upload]\nbytes_max = 5\n",
             vec!["accession.toml:4: mail.from: missing field `from`"],
         ),
+        (
+            "[fetch]\ntries = 3\n\n[[watch]]\npath = 'x'\nstill_seconds = 'a'\n",
+            vec![
+                "accession.toml:6: watch.0.still_seconds: invalid type: string \"a\", expected a whole number;",
+            ],
+        ),
+        (
+            "[collections.c]\nnotify = ['x@example.org']\n",
+            vec![
+                "accession.toml:2: collections.c.notify: invalid type: string \"x@example.org\", expected a table;",
+            ],
+        ),
+        (
+            "[collections.c]\nnotify = {address = 'x@example.org'}\n",
+            vec!["accession.toml:2: collections.c.notify: a table is here, expected a list;"],
+        ),
+        (
+            "stores = 'x'\n",
+            vec!["accession.toml:1: stores: invalid type: string \"x\", expected a table;"],
+        ),
         ("[mail]\nfrom = 'a@b'\n", vec!["accession.toml:1: mail.host: missing field `host`"]),
         (
             "[[watch]]\npath = 'in'\ncollection = 'c'\n\n[[watch]]\ncollection = 'c'\n",

@@ -5,13 +5,13 @@
 use crate::app::Site;
 use crate::blocking::blocking;
 use crate::model::codes::ObjectState;
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::Result;
-use crate::model::item::{Kind, Mode, Source, Update, stem};
+use crate::model::item::{Mode, Source, Update, stem};
 use crate::model::place::{is_same_place, place_of};
 use crate::model::problem::Problems;
-use crate::model::profile::{Profile, UpdateMode};
+use crate::model::profile::Profile;
 use crate::package::bounds::Bounds;
-use crate::package::kind::Deposited;
 use crate::package::kind::package_at;
 use crate::package::survey::Survey;
 use crate::package::validate;
@@ -34,15 +34,12 @@ pub async fn look(
     site: &Arc<Site>,
     found: &Found,
     source: &Source,
-    kind: Deposited,
+    kind: DepositKind,
     options: &Options,
 ) -> Result<Option<Meeting>> {
-    let kind = match kind {
-        Deposited::Directory => Kind::Directory,
-        Deposited::Container => Kind::Container,
-        Deposited::File => Kind::File,
-        Deposited::Manifest => return Ok(None),
-    };
+    if kind == DepositKind::Manifest {
+        return Ok(None);
+    }
     let (name, place) = (source.file_name(), place_of(source));
     let Some(path) = source.path() else { return Ok(None) };
     let profile = site.profile(&found.collection).await?;
@@ -75,10 +72,7 @@ pub async fn look(
 
 /// Whether files that a deposit does not have leave the new version.
 pub fn replaces(options: &Options, profile: &Profile) -> bool {
-    match (options.update, profile.update_mode) {
-        (Some(update), _) => update == Update::Replace,
-        (None, mode) => mode == UpdateMode::Replace,
-    }
+    options.update.unwrap_or(profile.update_mode) == Update::Replace
 }
 
 /// An object that a package may be taken for because of its name, though it is from elsewhere.

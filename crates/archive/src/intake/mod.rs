@@ -4,4 +4,5 @@
 pub mod accept;
 pub mod cancelling;
 pub mod early;
+pub mod pending;
 pub mod precheck;

@@ -4,14 +4,15 @@ use super::early;
 use crate::app::Site;
 use crate::blocking::blocking;
 use crate::model::codes::ObjectState;
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
 use crate::model::identity::{Identity, SaidIds, check_mode};
-use crate::model::item::{Kind, Source, stem};
+use crate::model::item::{Source, stem};
 use crate::model::place::place_of;
 use crate::model::problem::Problems;
 use crate::model::profile::{PayloadKind, Profile};
 use crate::package::bounds::Bounds;
-use crate::package::kind::{self, Deposited};
+use crate::package::kind;
 use crate::package::kind::{check_kind, package_at, resolved};
 use crate::package::manifest::{self, Common, Rows};
 use crate::package::pass::{How, Progress};
@@ -69,7 +70,7 @@ pub async fn check(
         problems: Problems::default(),
     };
     match (path, source, kind) {
-        (Some(path), _, Deposited::Manifest) => {
+        (Some(path), _, DepositKind::Manifest) => {
             let place = place_of(&resolved(source).unwrap_or_else(|_| source.clone()));
             let manifest = Manifest { path, name: source.file_name(), place, collection };
             check_manifest(site, &profile, manifest, options, &mut verdict).await?;
@@ -115,7 +116,7 @@ struct Looked<'a> {
     name: String,
     /// Where it is, as objects remember it.
     place: String,
-    kind: Deposited,
+    kind: DepositKind,
     collection: &'a str,
 }
 
@@ -127,11 +128,6 @@ async fn check_package(
     verdict: &mut Verdict,
 ) -> Result<()> {
     let Looked { path, allowed, name, place, kind, collection } = looked;
-    let kind = match kind {
-        Deposited::Directory => Kind::Directory,
-        Deposited::Container => Kind::Container,
-        _ => Kind::File,
-    };
     if let Err(error) = check_kind(profile, collection, kind, false) {
         return found(&mut verdict.problems, &name, error);
     }
@@ -273,7 +269,7 @@ fn plain(original: &Package, bounds: Bounds) -> Result<(Package, Option<tempfile
     let directory = tempfile::tempdir()
         .map_err(|e| unpack::unwritable(Path::new("the temporary directory"), e))?;
     let to = directory.path().join("package.tar");
-    unpack(original, serialization, &to, bounds, |_| true)?;
+    unpack(original, serialization, &to, bounds, |_| Ok(()))?;
     Ok((Package::at(Owner::Archive, Form::Tar, &to, &original.name)?, Some(directory)))
 }
 
@@ -382,10 +378,10 @@ async fn check_manifest(
                 let said = SaidIds { identifier, local_ids, of_package: &[], name: &name };
                 let identity = identity(said)?;
                 said_objects.push(SaidObject { shown: shown.clone(), identity, name, place });
-                Kind::ObjectManifest
+                DepositKind::Manifest
             }
         };
-        check_kind(&its_profile, &of_collection, kind, kind == Kind::ObjectManifest)?;
+        check_kind(&its_profile, &of_collection, kind, kind == DepositKind::Manifest)?;
         let report = reader.finish().map_err(|e| expanding::broken(&shown, &e))?;
         manifest::take_report(&shown, &report, &mut problems);
         Ok((rows, said_objects, each, report.rows(), report.content_bytes(), problems))

@@ -1,6 +1,7 @@
 //! What a deposit is of, and what an ingest job is to bring in.
 
 use crate::metadata::Metadata;
+use crate::model::deposit_kind::DepositKind;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -18,6 +19,13 @@ pub enum Source {
 impl Source {
     pub fn from_path(path: &Path) -> crate::Result<Source> {
         Ok(Source::Path(queue::subject::encode(path.as_os_str().as_bytes())?))
+    }
+
+    /// Whether a server has to be asked for it; `file:` URLs name files of this machine.
+    pub fn is_remote(&self) -> bool {
+        let is_file =
+            |url: &str| url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
+        matches!(self, Source::Url(url) if !is_file(url))
     }
 
     /// `https://…` is a URL, everything else a path; `file:` URLs stay URLs, because only those
@@ -64,20 +72,6 @@ impl std::fmt::Display for Source {
             Source::Url(url) => f.write_str(&crate::model::text::shown_url(url)),
         }
     }
-}
-
-/// What an object is made from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// One file, kept as it is.
-    File,
-    /// A directory, a bag or not.
-    Directory,
-    /// A tar or zip archive, a bag or not.
-    Container,
-    /// A manifest of the files of one object.
-    ObjectManifest,
 }
 
 /// What a deposit says about whether its objects are there already.
@@ -129,7 +123,7 @@ impl std::fmt::Display for Claimed {
 /// What one ingest job is to bring in: the payload of the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    pub kind: Kind,
+    pub kind: DepositKind,
     pub source: Source,
     /// The name of the package or file.
     pub name: String,
@@ -170,11 +164,8 @@ impl Item {
     /// Whether any of it has to be downloaded; `file:` URLs of packages are read where they are.
     pub fn is_downloaded(&self) -> bool {
         match (&self.kind, &self.source) {
-            (Kind::ObjectManifest, _) => true,
-            (_, Source::Url(url)) => {
-                !url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
-            }
-            (_, Source::Path(_)) => false,
+            (DepositKind::Manifest, _) => true,
+            (_, source) => source.is_remote(),
         }
     }
 
@@ -225,7 +216,7 @@ mod tests {
     #[test]
     fn a_lock_is_by_identifier_then_local_id_then_name() {
         let mut item = Item {
-            kind: Kind::Container,
+            kind: DepositKind::Container,
             source: Source::Url("https://a.org/box-17.tar.gz".into()),
             name: "box-17.tar.gz".into(),
             identifier: None,

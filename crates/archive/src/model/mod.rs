@@ -1,6 +1,7 @@
 //! What the archive talks about: types without I/O, and the rules that need nothing but them.
 
 pub mod codes;
+pub mod deposit_kind;
 pub mod error;
 pub mod event;
 pub mod format;

@@ -1,7 +1,7 @@
 //! The place that a package came from, as objects remember it.
 
 use super::item::{Source, stem};
-use sha2::{Digest, Sha256};
+use digest::{Sha256, to_hex};
 
 /// Where a package was put by its depositor, as objects remember it. URLs are remembered without
 /// what can be a key; a digest tells those apart that differ in nothing else.
@@ -9,8 +9,7 @@ pub fn place_of(source: &Source) -> String {
     let shown = source.to_string();
     match source {
         Source::Url(url) if url.contains(['?', '#', '@']) => {
-            let digest: String =
-                Sha256::digest(url).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+            let digest = to_hex(&Sha256::of(url.as_bytes())[..16]);
             format!("{shown} ({digest})")
         }
         _ => shown,

@@ -1,36 +1,15 @@
 //! What a deposit is: found out from what is there, unless the depositor says so.
 
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
-use crate::model::item::{Kind, Source};
+use crate::model::item::Source;
 use crate::model::profile::{PayloadKind, Profile};
 use crate::package::unpack::{self, is_called_archive, sniff};
 use crate::package::{Form, Owner, Package, unreadable};
 use bagit::Serialization;
 use bagit::beneath::Opened;
-use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::Path;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Deposited {
-    File,
-    Directory,
-    Container,
-    /// Of one object, or of many: its profile says.
-    Manifest,
-}
-
-impl Deposited {
-    pub fn name(self) -> &'static str {
-        match self {
-            Deposited::File => "file",
-            Deposited::Directory => "directory",
-            Deposited::Container => "container",
-            Deposited::Manifest => "manifest",
-        }
-    }
-}
 
 /// The source as it is kept with its receipt: a path without links. From then on no link is
 /// followed on it, see [`Owner::Depositor`].
@@ -41,17 +20,17 @@ pub fn resolved(source: &Source) -> Result<Source> {
 }
 
 /// Looks at what is at a path, which was resolved when it was received.
-pub fn of_path(path: &Path) -> Result<Deposited> {
+pub fn of_path(path: &Path) -> Result<DepositKind> {
     let file = match Owner::Depositor.open(path)? {
-        Opened::Folder(_) => return Ok(Deposited::Directory),
+        Opened::Folder(_) => return Ok(DepositKind::Directory),
         Opened::File(file) => file,
     };
     if is_manifest(&file, path)? {
-        return Ok(Deposited::Manifest);
+        return Ok(DepositKind::Manifest);
     }
     Ok(match sniff(&file, path)? {
-        Some(_) => Deposited::Container,
-        None => Deposited::File,
+        Some(_) => DepositKind::Container,
+        None => DepositKind::File,
     })
 }
 
@@ -67,22 +46,22 @@ fn is_manifest(file: &File, path: &Path) -> Result<bool> {
 }
 
 /// A URL tells by the end of its name only.
-pub fn of_url(name: &str) -> Deposited {
+pub fn of_url(name: &str) -> DepositKind {
     if name.to_ascii_lowercase().ends_with(".checkm") {
-        Deposited::Manifest
+        DepositKind::Manifest
     } else if is_called_archive(name) {
-        Deposited::Container
+        DepositKind::Container
     } else {
-        Deposited::File
+        DepositKind::File
     }
 }
 
 /// What is at a path, as a package.
-pub fn package_at(owner: Owner, path: &Path, kind: Kind, name: &str) -> Result<Package> {
+pub fn package_at(owner: Owner, path: &Path, kind: DepositKind, name: &str) -> Result<Package> {
     let form = match kind {
-        Kind::File => Form::File,
-        Kind::Directory => Form::Directory,
-        Kind::Container => match sniff(&owner.open_file(path)?, path)? {
+        DepositKind::File => Form::File,
+        DepositKind::Directory => Form::Directory,
+        DepositKind::Container => match sniff(&owner.open_file(path)?, path)? {
             Some(Serialization::Zip) => Form::Zip,
             Some(_) => Form::Tar,
             None => {
@@ -94,18 +73,23 @@ pub fn package_at(owner: Owner, path: &Path, kind: Kind, name: &str) -> Result<P
                 ));
             }
         },
-        Kind::ObjectManifest => Form::Directory,
+        DepositKind::Manifest => Form::Directory,
     };
     Package::at(owner, form, path, name)
 }
 
 /// Refuses a kind of package that the collection does not take.
-pub fn check_kind(profile: &Profile, collection: &str, kind: Kind, fetched: bool) -> Result<()> {
+pub fn check_kind(
+    profile: &Profile,
+    collection: &str,
+    kind: DepositKind,
+    fetched: bool,
+) -> Result<()> {
     let kind = match kind {
         _ if fetched => PayloadKind::Manifest,
-        Kind::File => PayloadKind::File,
-        Kind::Directory => PayloadKind::Directory,
-        Kind::Container | Kind::ObjectManifest => PayloadKind::Container,
+        DepositKind::File => PayloadKind::File,
+        DepositKind::Directory => PayloadKind::Directory,
+        DepositKind::Container | DepositKind::Manifest => PayloadKind::Container,
     };
     let taken = &profile.payload_kinds;
     // Whether a directory or container is a bag shows only when it is read.

@@ -1,7 +1,8 @@
 //! Manifests that are deposited: what each row is to become.
 
 use crate::metadata::Metadata;
-use crate::model::item::{Claimed, Item, Kind, Mode, Source, Update};
+use crate::model::deposit_kind::DepositKind;
+use crate::model::item::{Claimed, Item, Mode, Source, Update};
 use crate::model::problem::Problems;
 use checkm::{Profile, Row, Severity};
 
@@ -26,14 +27,14 @@ pub enum Rows {
     /// Files of one object: the whole manifest is one job.
     OneObject,
     /// An object each.
-    Each(Kind),
+    Each(DepositKind),
 }
 
 pub fn rows_of(profile: Profile) -> Rows {
     match profile {
-        Profile::SingleFileBatch => Rows::Each(Kind::File),
-        Profile::ContainerBatch => Rows::Each(Kind::Container),
-        Profile::ManifestBatch => Rows::Each(Kind::ObjectManifest),
+        Profile::SingleFileBatch => Rows::Each(DepositKind::File),
+        Profile::ContainerBatch => Rows::Each(DepositKind::Container),
+        Profile::ManifestBatch => Rows::Each(DepositKind::Manifest),
         _ => Rows::OneObject,
     }
 }
@@ -48,7 +49,7 @@ pub struct Common {
 }
 
 /// The job of a row; `None` for a row without a source.
-pub fn item_of(row: &Row<'_>, kind: Kind, common: &Common) -> Option<Item> {
+pub fn item_of(row: &Row<'_>, kind: DepositKind, common: &Common) -> Option<Item> {
     let source = Source::Url(row.source.as_deref()?.to_string());
     let text = |value: &Option<std::borrow::Cow<'_, str>>| value.as_deref().map(str::to_string);
     // An empty column says nothing.

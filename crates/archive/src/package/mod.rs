@@ -116,7 +116,7 @@ impl Package {
         }
     }
 
-    fn changed(&self) -> Error {
+    pub fn changed(&self) -> Error {
         let shown = self.path();
         Error::permanent(
             "package_changed",

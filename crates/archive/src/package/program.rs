@@ -10,10 +10,11 @@
 use crate::model::profile::Check;
 use crate::{Error, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::HashSet;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
@@ -159,6 +160,19 @@ fn command(check: &Check, path: &Path) -> std::io::Result<Command> {
     Ok(command)
 }
 
+/// The groups of programs that this process runs.
+fn running() -> MutexGuard<'static, HashSet<Pid>> {
+    static RUNNING: LazyLock<Mutex<HashSet<Pid>>> = LazyLock::new(Mutex::default);
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends all programs of this process. Call it before the process ends without ending its runs.
+pub fn end_all() {
+    for group in running().drain() {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
 /// A program that runs, in a group of its own with everything it starts.
 struct Program {
     child: Child,
@@ -172,6 +186,7 @@ impl Program {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        running().extend(group);
         let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
         let mut readers = Vec::new();
         if let Some(stream) = child.stdout.take() {
@@ -187,6 +202,7 @@ impl Program {
     fn end(&mut self) {
         if let Some(group) = self.group.take() {
             let _ = kill_process_group(group, Signal::KILL);
+            running().remove(&group);
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Survey {
     pub root: String,
     /// What its manifests are made with.
     pub algorithms: Algorithms,
+    /// The container has data after its end, which no file has.
+    pub goes_on: bool,
     pub files: u64,
     /// Of files whose size the container tells.
     pub bytes: u64,
@@ -41,6 +43,7 @@ impl Survey {
             is_bag: false,
             root: String::new(),
             algorithms: Algorithms::NONE,
+            goes_on: false,
             files: 0,
             bytes: 0,
         };
@@ -63,6 +66,7 @@ impl Survey {
             return Err(error);
         }
         listed.map_err(reading_failed)?;
+        survey.goes_on = matches!(members.ending(), Some(Ending::DataAfter { .. }));
         check_tree(members, problems)?;
         if survey.is_bag {
             survey.find_algorithms(members)?;

@@ -78,20 +78,41 @@ pub fn place_in(directory: &Path, package: &Package) -> Result<PathBuf> {
     Ok(place)
 }
 
-/// Writes the plain tar to `to`, whole and durably or not at all; how many bytes it has.
+/// Writes the plain tar to `to`, whole and durably or not at all; how many bytes it has. Before some
+/// bytes are written, `may_write` is asked.
 pub fn unpack(
     package: &Package,
     serialization: Serialization,
     to: &Path,
     bounds: Bounds,
-    mut go_on: impl FnMut(u64) -> bool,
+    may_write: impl FnMut(u64) -> Result<()>,
+) -> Result<u64> {
+    let partial = to.with_extension("partial");
+    let written = write(package, serialization, &partial, bounds, may_write);
+    if written.is_err() {
+        // No later run goes on with it, and its room may be what others wait for.
+        let _ = std::fs::remove_file(&partial);
+    }
+    let total = written?;
+    std::fs::rename(&partial, to).map_err(|e| unwritable(to, e))?;
+    let directory = to.parent().unwrap_or(to);
+    File::open(directory).and_then(|d| d.sync_all()).map_err(|e| unwritable(directory, e))?;
+    Ok(total)
+}
+
+/// Writes the plain tar, and makes it durable: it may be used by another run, after a crash.
+fn write(
+    package: &Package,
+    serialization: Serialization,
+    partial: &Path,
+    bounds: Bounds,
+    mut may_write: impl FnMut(u64) -> Result<()>,
 ) -> Result<u64> {
     let taken = Arc::new(AtomicU64::new(0));
     let (file, from) = (package.file()?, &package.path());
     let counted = Counted { inner: file, count: taken.clone() };
     let mut plain = decompress(counted, serialization).map_err(|e| unreadable(from, &e))?;
-    let partial = to.with_extension("partial");
-    let mut out = File::create(&partial).map_err(|e| unwritable(&partial, e))?;
+    let mut out = File::create(partial).map_err(|e| unwritable(partial, e))?;
     let mut buffer = vec![0; 256 * 1024];
     let mut total = 0;
     loop {
@@ -112,16 +133,10 @@ pub fn unpack(
         total += read as u64;
         let taken = taken.load(Ordering::Relaxed);
         bounds.check(&from.display().to_string(), 0, total, Some(taken))?;
-        out.write_all(&buffer[..read]).map_err(|e| unwritable(&partial, e))?;
-        if !go_on(read as u64) {
-            return Err(Error::Stopped);
-        }
+        may_write(read as u64)?;
+        out.write_all(&buffer[..read]).map_err(|e| unwritable(partial, e))?;
     }
-    // It may be used by another run, after a crash.
-    out.sync_all().map_err(|e| unwritable(&partial, e))?;
-    std::fs::rename(&partial, to).map_err(|e| unwritable(to, e))?;
-    let directory = to.parent().unwrap_or(to);
-    File::open(directory).and_then(|d| d.sync_all()).map_err(|e| unwritable(directory, e))?;
+    out.sync_all().map_err(|e| unwritable(partial, e))?;
     Ok(total)
 }
 

@@ -2,7 +2,7 @@
 
 use super::EventType;
 use crate::xml;
-use sha2::{Digest, Sha256};
+use digest::Sha256;
 use std::fmt::Write as _;
 
 /// What an event is named after. The same job, kind and path give the same id in every run, so
@@ -16,13 +16,13 @@ pub fn event_id(installation: &str, job: i64, kind: EventType, path: Option<&str
     for part in [Some(installation), Some(&job.to_string()), Some(kind.as_str()), path] {
         match part {
             Some(part) => {
-                digest.update((part.len() as u64).to_be_bytes());
-                digest.update(part);
+                digest.update(&(part.len() as u64).to_be_bytes());
+                digest.update(part.as_bytes());
             }
-            None => digest.update(u64::MAX.to_be_bytes()),
+            None => digest.update(&u64::MAX.to_be_bytes()),
         }
     }
-    let mut bytes: [u8; 16] = digest.finalize()[..16].try_into().unwrap_or_default();
+    let mut bytes: [u8; 16] = digest.finish()[..16].try_into().unwrap_or_default();
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let mut id = String::with_capacity(36);

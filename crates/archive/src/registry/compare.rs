@@ -240,7 +240,7 @@ impl Comparison<'_> {
                 seen: &seen,
                 failed: failed.as_deref(),
                 began,
-                fixity_micros: i64::from(profile.fixity_days) * 86_400_000_000,
+                fixity_micros: profile.fixity_micros(),
                 operator: &operator,
             };
             outcome::record(tx, &outcome)

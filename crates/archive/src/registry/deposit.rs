@@ -1,9 +1,9 @@
 //! Deposits as they are kept: what was handed over with a batch.
 
 use crate::metadata::Metadata;
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
 use crate::model::item::{Claimed, Mode, Source, Update};
-use crate::package::kind::Deposited;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct Options {
     pub claimed: Option<Claimed>,
     pub metadata: Metadata,
     /// What it is, where the depositor says so; else it is found out.
-    pub kind: Option<Deposited>,
+    pub kind: Option<DepositKind>,
     /// Addresses that get the report beside the collection's.
     pub notify: Vec<String>,
     /// Where the depositor put it, if it is read elsewhere.

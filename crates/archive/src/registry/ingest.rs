@@ -75,6 +75,9 @@ pub struct Summary {
     pub files_unchanged: i64,
     pub files_absent: i64,
     pub is_bag: bool,
+    /// The package has data after its end, which is in none of its files.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub goes_on: bool,
     pub warnings: Vec<String>,
     /// Files and bytes by PUID; `unknown` for those that are none.
     pub formats: BTreeMap<String, (i64, i64)>,

@@ -2,7 +2,8 @@
 
 use crate::config::{Config, DEFAULT_STORE};
 use crate::model::error::{Error, Result};
-use db::{Statement, Tx, statement};
+use crate::stores::Stores;
+use db::{Db, Statement, Tx, statement};
 use std::path::Path;
 
 /// The stores that have a copy of anything.
@@ -48,6 +49,32 @@ pub fn check_configured(tx: &mut Tx<'_>, config: &Config, data: &Path) -> Result
             lines_for(&store, data),
         ),
     ))
+}
+
+/// The store that has objects while the registry has none: the database is new, and the stores are not.
+pub async fn older_store(db: &Db, stores: &Stores) -> Result<Option<String>> {
+    const VERSION: Statement = statement!(setup::any_version);
+    let is_new = |tx: &mut Tx<'_>| Ok::<_, Error>(tx.first::<(i64,)>(&VERSION, &[])?.is_none());
+    match db.read(is_new).await? {
+        true => stores.first_with_objects().await,
+        false => Ok(None),
+    }
+}
+
+/// Refuses to take packages into a new database beside older stores: it would give them identifiers that
+/// objects of the stores have.
+pub async fn check_older_stores(db: &Db, stores: &Stores) -> Result<()> {
+    match older_store(db, stores).await? {
+        None => Ok(()),
+        Some(store) => Err(Error::permanent("registry_empty", advice(&store))),
+    }
+}
+
+/// What to do about a store that is older than the database.
+pub fn advice(store: &str) -> String {
+    format!(
+        "store {store} has objects and the registry has none; run `accession registry rebuild --from {store}`, so that what the stores hold is known"
+    )
 }
 
 /// What brings a store back: `[stores.main] url = "stores/main"`.

@@ -215,11 +215,18 @@ pub struct FileView {
     pub digests: Option<serde_json::Value>,
     pub puid: Option<String>,
     pub format: Option<serde_json::Value>,
+    #[serde(rename = "since_version")]
     pub since: i64,
+    #[serde(rename = "until_version")]
     pub until: Option<i64>,
     /// When the package said it was last written to.
     #[serde(serialize_with = "rfc_3339")]
     pub modified: Option<Micros>,
+}
+
+/// Zero is a time that never was.
+fn unless_never<S: serde::Serializer>(at: &Micros, to: S) -> std::result::Result<S::Ok, S::Error> {
+    (*at != 0).then_some(*at).serialize(to)
 }
 
 fn rfc_3339<S: serde::Serializer>(
@@ -284,6 +291,7 @@ pub struct CopyView {
     pub files: i64,
     pub bytes: i64,
     pub stored_at: Micros,
+    #[serde(serialize_with = "unless_never")]
     pub verified_at: Micros,
     pub fixity_due: Micros,
     /// What the last look has found.

@@ -6,7 +6,7 @@ use db::Tx;
 use queue::rules::batch::Batch;
 use queue::rules::operator::hold::{self, Group};
 use queue::rules::operator::pause;
-use queue::view::{ListFilter, list, show_time};
+use queue::view::{ListFilter, list, show_time, why};
 use queue::{BatchState, Catalog, Status};
 
 /// Whether anybody stopped anything: quickly answered, for those who ask often.
@@ -38,6 +38,29 @@ pub fn without_workers(tx: &mut Tx<'_>, batch: &Batch) -> Result<Option<String>>
         let stages = needed.join(", ");
         format!("no running worker works on {stages}; start one with `accession work`")
     }))
+}
+
+/// Why nothing of a batch runs although some of it is left to do: the sentence about its newest waiting
+/// job. `None` if something runs.
+pub fn idle(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Option<String>> {
+    if batch.state != BatchState::Processing || batch.open == 0 {
+        return Ok(None);
+    }
+    let mut first = |status| {
+        let filter = ListFilter {
+            status: Some(status),
+            batch: Some(batch.id),
+            limit: 1,
+            ..ListFilter::default()
+        };
+        Ok::<_, crate::Error>(list(tx, catalog, &filter)?.pop())
+    };
+    if first(Status::Running)?.is_some() {
+        return Ok(None);
+    }
+    let Some(job) = first(Status::Queued)? else { return Ok(None) };
+    let now = tx.now();
+    Ok(Some(why(tx, now, catalog, job.id)?))
 }
 
 /// Who stopped it, why, and what lets it go on; `None` if nobody did, or it is over.

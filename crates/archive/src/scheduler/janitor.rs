@@ -103,7 +103,13 @@ async fn clean(site: &Arc<Site>, left: &Left, kept: bool) -> Result<bool> {
     let job = left.job;
     if kept {
         if left.reserved {
-            site.db.write(move |tx| give_back(tx, job)).await?;
+            site.db
+                .write(move |tx| match find(tx, job)?.status() {
+                    Status::Failed => give_back(tx, job),
+                    // It was requeued a moment ago, and may need its reservation.
+                    _ => Ok(()),
+                })
+                .await?;
         }
         return Ok(false);
     }
@@ -125,7 +131,8 @@ async fn clean(site: &Arc<Site>, left: &Left, kept: bool) -> Result<bool> {
 
 /// Gives up what a job has gathered: its rows, its reservation and, within a short time, its
 /// directory. One that failed starts from its first stage if it is requeued later. Whether that
-/// or this comes first is decided by the transaction: what is refused was not changed.
+/// or this comes first is decided by the transaction: what is refused was not changed. A job that
+/// goes on is refused.
 pub fn release(
     tx: &mut Tx<'_>,
     catalog: &Catalog,
@@ -138,10 +145,18 @@ pub fn release(
     type Found = (Option<String>, Option<String>, Option<Micros>);
     let (identifier, lock, recorded) =
         tx.first::<Found>(&FIND, &db::params![job])?.unwrap_or_default();
-    let failed = find(tx, job)?.status() == Status::Failed;
-    if failed && recorded.is_none() {
-        discard::discard(tx, now, catalog, actor, job)?;
-        tx.send(&DISCARD, &db::params![job, now])?;
+    match find(tx, job)?.status() {
+        Status::Failed if recorded.is_none() => {
+            discard::discard(tx, now, catalog, actor, job)?;
+            tx.send(&DISCARD, &db::params![job, now])?;
+        }
+        // Once its version is recorded, nothing that it has gathered is needed any more.
+        Status::Failed | Status::Succeeded | Status::Cancelled => {}
+        status @ (Status::Queued | Status::Held | Status::Running) => {
+            return Err(queue::Error::Refused(format!(
+                "the data of job {job} cannot be discarded: it is {status}, and its data are needed"
+            )));
+        }
     }
     forget(tx, job)?;
     let Some((identifier, lock)) = identifier.zip(lock) else { return Ok(()) };
@@ -202,4 +217,49 @@ async fn remove_directories(site: &Arc<Site>) -> Result<()> {
 fn is_left_over(tx: &mut Tx<'_>, job: i64, discards: i64) -> Result<bool> {
     const LEFT_OVER: Statement = statement!(janitor::is_left_over);
     Ok(tx.first::<(i64,)>(&LEFT_OVER, &db::params![job, discards])?.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::model::codes::Change;
+    use crate::registry::ingest::{self, Ingest, JobFile};
+    use db::{Address, Db, Options};
+
+    /// A requeue that commits between the janitor's look and its transaction comes first.
+    #[test]
+    fn nothing_of_a_job_that_goes_on_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let address = Address::sqlite(dir.path().join("a.db"));
+        let db = Db::open(&address, crate::MIGRATIONS, &Options::default()).unwrap();
+        let done: Result<()> = db.write_blocking(|tx| {
+            let catalog = crate::setup::prepare(tx, &crate::config::Config::default())?;
+            let (now, ingest) = (tx.now(), catalog.named(pipelines::INGEST)?);
+            let new = NewJob { subject: "box".to_string(), ..NewJob::default() };
+            let job = add::add(tx, now, ingest, "ada", &[new])?[0].job;
+            let known = Ingest { job, collection: "default".to_string(), ..Ingest::default() };
+            ingest::save(tx, &known)?;
+            let file = JobFile {
+                number: 1,
+                path: "data/a".to_string(),
+                size: Some(3),
+                locator: Vec::new(),
+                source: None,
+                sha512: None,
+                digests: None,
+                puid: None,
+                format: None,
+                change: Change::Unknown,
+                modified: None,
+            };
+            ingest::put_files(tx, job, &[file])?;
+            let actor = Actor { who: "janitor", reason: "its retention is over" };
+            let refused = release(tx, &catalog, actor, job);
+            assert!(matches!(refused, Err(queue::Error::Refused(_))), "{refused:?}");
+            assert_eq!(ingest::count_files(tx, job)?, (1, 3));
+            Ok(())
+        });
+        done.unwrap();
+    }
 }

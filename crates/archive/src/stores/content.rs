@@ -6,7 +6,7 @@ use crate::registry::ingest::JobFile;
 use crate::registry::view::FileView;
 use crate::stores::{Place, store_error};
 use futures_util::{StreamExt, stream};
-use ocfl::{Algorithm, Hasher};
+use ocfl::{Algorithm, SingleHasher};
 use std::fmt;
 use store::ErrorKind;
 
@@ -239,7 +239,7 @@ pub async fn look(place: &Place, file: &Referred, method: Method) -> Result<Cont
         Err(error) if error.kind() == ErrorKind::Cold => return Ok(ContentState::Listed),
         Err(error) => return Err(failed(error)),
     };
-    let (mut hasher, mut length) = (Hasher::new(Algorithm::Sha512), 0);
+    let (mut hasher, mut length) = (SingleHasher::new(Algorithm::Sha512), 0);
     while let Some(chunk) = body.next().await {
         match chunk {
             Ok(chunk) => {
@@ -254,6 +254,6 @@ pub async fn look(place: &Place, file: &Referred, method: Method) -> Result<Cont
     }
     Ok(match Fault::of_size(Some(length), file.size) {
         Some(fault) => ContentState::Damaged(fault),
-        None => by_digest(file, &hasher.finish()),
+        None => by_digest(file, &hasher.finish().to_string()),
     })
 }

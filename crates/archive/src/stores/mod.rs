@@ -2,7 +2,9 @@
 
 pub mod content;
 
+use crate::config::Config;
 use crate::model::error::{Error, Result};
+use futures_util::StreamExt;
 use ocfl::{Classes, Layout, Spec, StorageRoot};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -94,6 +96,23 @@ impl Stores {
         Stores { settings, open: Mutex::default(), may_write: AtomicBool::new(false) }
     }
 
+    /// The stores that a configuration names.
+    pub fn configured(config: &Config) -> Stores {
+        let settings = config.stores.iter().map(|(name, section)| {
+            let section = section.clone();
+            let settings = StoreSettings {
+                url: section.url,
+                storage_class: section.storage_class,
+                inventory_storage_class: section.inventory_storage_class,
+                concurrency: section.concurrency,
+                sse: section.sse,
+                sse_kms_key_id: section.sse_kms_key_id,
+            };
+            (name.clone(), settings)
+        });
+        Stores::new(settings.collect())
+    }
+
     /// Lets stores be tried out when they are opened, as a process that works needs it.
     pub fn allow_writing(&self) {
         self.may_write.store(true, Ordering::Relaxed);
@@ -133,6 +152,28 @@ impl Stores {
         open.insert(name.to_string(), place.clone());
         Ok(place)
     }
+
+    /// The first store that has an object. No store is made for it, and nothing is written.
+    pub async fn first_with_objects(&self) -> Result<Option<String>> {
+        for (name, settings) in &self.settings {
+            let wrong = |error| store_error(name, error);
+            let store = match open_store(settings, false, false).await {
+                Ok(store) => store,
+                Err(error) if error.kind() == store::ErrorKind::NotFound => continue,
+                Err(error) => return Err(wrong(error.into())),
+            };
+            let root = match StorageRoot::open(store).await {
+                Ok(root) => root,
+                Err(ocfl::Error::NotARoot(_)) => continue,
+                Err(error) => return Err(wrong(error)),
+            };
+            if let Some(first) = root.object_paths().next().await {
+                first.map_err(wrong)?;
+                return Ok(Some(name.clone()));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// Why content in a cold class of this store cannot be verified, if it cannot.
@@ -151,9 +192,13 @@ fn unverifiable(name: &str, settings: &StoreSettings, root: &StorageRoot) -> Opt
     ))
 }
 
-async fn open_root(settings: &StoreSettings, may_write: bool) -> ocfl::Result<StorageRoot> {
+async fn open_store(
+    settings: &StoreSettings,
+    may_write: bool,
+    create: bool,
+) -> store::Result<Arc<dyn Store>> {
     let url = settings.url.as_str();
-    let store: Arc<dyn Store> = if url.starts_with("s3://") {
+    Ok(if url.starts_with("s3://") {
         let config = settings.s3()?;
         Arc::new(match may_write {
             true => S3Store::open_remembering(config, StorageRoot::SUPPORT).await?,
@@ -164,9 +209,13 @@ async fn open_root(settings: &StoreSettings, may_write: bool) -> ocfl::Result<St
         let temporaries = StorageRoot::TEMPORARIES.to_owned();
         Arc::new(LocalStore::open_with(
             Path::new(path),
-            &LocalOptions { temporaries, create: true, ..LocalOptions::default() },
+            &LocalOptions { temporaries, create, ..LocalOptions::default() },
         )?)
-    };
+    })
+}
+
+async fn open_root(settings: &StoreSettings, may_write: bool) -> ocfl::Result<StorageRoot> {
+    let store = open_store(settings, may_write, true).await?;
     let classes = settings.classes();
     let made = match StorageRoot::open(store.clone()).await {
         Err(ocfl::Error::NotARoot(_)) => {

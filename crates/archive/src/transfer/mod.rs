@@ -5,3 +5,4 @@ pub mod ezid;
 pub mod fetch;
 pub mod http;
 pub mod mail;
+pub mod share;

@@ -7,9 +7,10 @@ use super::poll::root;
 use crate::config::WatchSection;
 use crate::{Error, Result};
 use bagit::beneath::{EntryInfo, EntryKind, Folder, Refused};
+use digest::{Sha256, to_hex};
 use futures_util::TryStreamExt;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -85,12 +86,12 @@ impl Draft {
             self.unfinished = Some(path.to_string());
         }
         // Lengths keep two names from being read as one.
-        self.hash.update(format!("{}:{path}:{size}:{modified}\n", path.len()));
+        let line = format!("{}:{path}:{size}:{modified}\n", path.len());
+        self.hash.update(line.as_bytes());
     }
 
     fn finish(self) -> Found {
-        let digest = self.hash.finalize();
-        let fingerprint = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let fingerprint = to_hex(&self.hash.finish());
         let unfinished_why = match self.unfinished {
             Some(path) => Some(format!(
                 "`{path}` in it has a name that says it is not whole; it is taken when that file is renamed or gone"
@@ -115,6 +116,12 @@ fn too_many(watch: &WatchSection) -> Error {
     Error::transient("watch_too_many", format!("{} has more than {} files, so nothing is taken from it; move some away or raise files_max", watch.path, watch.files_max)).at(format!("watch {}", watch.path))
 }
 
+/// A name as text: what is not UTF-8 is percent-encoded.
+fn shown(name: &OsStr) -> String {
+    let encoded = |_| queue::subject::encode(name.as_encoded_bytes());
+    name.to_str().map(str::to_string).ok_or(()).or_else(encoded).unwrap_or_default()
+}
+
 fn unreadable(path: &Path, error: &std::io::Error) -> Error {
     Error::transient(
         "watch_unreadable",
@@ -129,22 +136,25 @@ pub fn folder(watch: &WatchSection) -> Result<Listing> {
     let mut walk = Walk { watch, left: watch.files_max, listing: Listing::default() };
     let top = Folder::open(&path).map_err(|e| unreadable(&path, &e))?;
     for (name, info) in walk.read(&top, &path)? {
+        let Some(name) = walk.text("", &name) else { continue };
         let spread = watch.prefix_is_collection && info.kind == EntryKind::Directory;
         if !spread {
             walk.package(&[&name], &top, &path, &info)?;
             continue;
         }
         let path = path.join(&name);
-        let Some(collection) = enter(&top, &name, &path)? else { continue };
+        let Some(collection) = enter(&top, name.as_ref(), &path)? else { continue };
         for (below, info) in walk.read(&collection, &path)? {
-            walk.package(&[&name, &below], &collection, &path, &info)?;
+            if let Some(below) = walk.text(&format!("{name}/"), &below) {
+                walk.package(&[&name, &below], &collection, &path, &info)?;
+            }
         }
     }
     Ok(walk.listing)
 }
 
 /// Opens a directory that was listed. What has gone or was replaced since is not there.
-fn enter(folder: &Folder, name: &str, path: &Path) -> Result<Option<Folder>> {
+fn enter(folder: &Folder, name: &OsStr, path: &Path) -> Result<Option<Folder>> {
     match folder.folder(Path::new(name)) {
         Ok(folder) => Ok(Some(folder)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -161,22 +171,13 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// What is in a directory, by name. What vanishes meanwhile was not there.
-    fn read(&mut self, folder: &Folder, path: &Path) -> Result<Vec<(String, EntryInfo)>> {
+    fn read(&mut self, folder: &Folder, path: &Path) -> Result<Vec<(OsString, EntryInfo)>> {
         let mut found = Vec::new();
         let mut entries = folder.entries().map_err(|e| unreadable(path, &e))?;
         while let Some(entry) = entries.next() {
             let (name, _) = entry.map_err(|e| unreadable(path, &e))?;
             self.left = self.left.checked_sub(1).ok_or_else(|| too_many(self.watch))?;
             let info = entries.info(&name);
-            let name = match name.into_string() {
-                Ok(name) => name,
-                Err(name) => {
-                    let shown = path.join(name);
-                    let why = "its name is not UTF-8; rename it";
-                    self.listing.pass_over(shown.display().to_string(), why);
-                    continue;
-                }
-            };
             match info {
                 Ok(info) => found.push((name, info)),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -185,6 +186,16 @@ impl Walk<'_> {
         }
         found.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(found)
+    }
+
+    /// The name of what may be a package; one that is not UTF-8 is passed over.
+    fn text(&mut self, above: &str, name: &OsStr) -> Option<String> {
+        let text = name.to_str().map(str::to_string);
+        if text.is_none() {
+            let why = "its name is not UTF-8; rename it";
+            self.listing.pass_over(format!("{above}{}", shown(name)), why);
+        }
+        text
     }
 
     /// Takes the package of a name in `folder`, which is at `path`.
@@ -219,7 +230,7 @@ impl Walk<'_> {
         let mut draft = Draft::new(placed.collection, is_directory);
         if is_directory {
             let path = path.join(here);
-            let Some(package) = enter(folder, here, &path)? else { return Ok(()) };
+            let Some(package) = enter(folder, here.as_ref(), &path)? else { return Ok(()) };
             self.inside(&package, &path, "", &mut draft, 0)?;
         } else {
             draft.add("", info.bytes, &time(info));
@@ -243,13 +254,14 @@ impl Walk<'_> {
             ));
         }
         for (name, info) in self.read(folder, path)? {
-            let below = format!("{above}{name}");
+            // An ingest keeps names that are not UTF-8, so that they count as any others.
+            let below = format!("{above}{}", shown(&name));
             if info.kind != EntryKind::Directory {
                 draft.add(&below, info.bytes, &time(&info));
                 continue;
             }
             // So that an empty directory that comes or goes is a change as well.
-            draft.hash.update(format!("{}:{below}/\n", below.len()));
+            draft.hash.update(format!("{}:{below}/\n", below.len()).as_bytes());
             let path = path.join(&name);
             if let Some(folder) = enter(folder, &name, &path)? {
                 self.inside(&folder, &path, &format!("{below}/"), draft, depth + 1)?;

@@ -3,6 +3,7 @@
 use super::{Ready, look, names, received, recognise, results, step, submitter, take};
 use crate::config::WatchSection;
 use crate::intake::accept::{self, NewDeposit, Receipt};
+use crate::model::deposit_kind::DepositKind;
 use crate::model::item::Source;
 use crate::package::{kind, payload};
 use crate::registry::collection;
@@ -97,6 +98,7 @@ impl Poller {
         let deposit = self.new_deposit(watch, package, &path, place)?;
         let (it, ready) = (watch.clone(), package.clone());
         let place = received.as_ref().map(|received| received.place.clone());
+        let payload = deposit.payload.clone();
         let accepted = self
             .db
             .write(move |tx| {
@@ -109,9 +111,17 @@ impl Poller {
             .await;
         let (receipt, beside) = match accepted {
             Ok(Some(accepted)) => accepted,
-            Ok(None) => return Err(Not::Yet),
-            Err(Error::Permanent { code: TAKEN, .. }) => return Err(Not::Yet),
-            Err(error) => return Err(error.into()),
+            Ok(None) => {
+                payload.iter().for_each(|name| payload::forget(&self.payloads, name));
+                return Err(Not::Yet);
+            }
+            Err(error) => {
+                payload::forget_refused(&self.payloads, &payload, &error);
+                return Err(match error {
+                    Error::Permanent { code: TAKEN, .. } => Not::Yet,
+                    error => error.into(),
+                });
+            }
         };
         if beside {
             let text = serde_json::json!(receipt).to_string().into_bytes();
@@ -133,7 +143,7 @@ impl Poller {
         place: String,
     ) -> Result<NewDeposit> {
         let kept = match kind::of_path(path)? {
-            kind::Deposited::Manifest => Some(payload::keep(&self.payloads, path)?),
+            DepositKind::Manifest => Some(payload::keep(&self.payloads, path)?),
             _ => None,
         };
         Ok(NewDeposit {

@@ -9,10 +9,10 @@ use crate::config::WatchSection;
 use crate::transfer::fetch::of_disk;
 use crate::{Error, Result};
 use db::{Db, Micros, Statement, Tx, statement};
+use digest::{Sha256, to_hex};
 use futures_util::TryStreamExt;
 use queue::BatchState;
 use queue::rules::batch;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -36,9 +36,9 @@ pub(super) struct Received {
 fn place_of(watch: &WatchSection, package: &Ready) -> String {
     let mut hash = Sha256::new();
     for part in [&watch.path, &package.name, &package.fingerprint] {
-        hash.update(format!("{}:{part}", part.len()));
+        hash.update(format!("{}:{part}", part.len()).as_bytes());
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    to_hex(&hash.finish())
 }
 
 /// Takes the directory for this process; `None` if another has it.

@@ -206,3 +206,29 @@ async fn a_status_says_what_each_package_waits_for_and_changes_nothing() {
     let status = status::of_place(&case.db, &case.watch, 50).await.unwrap();
     assert_eq!(status.error.unwrap().code, "watch_unreadable");
 }
+
+/// Files of names that are not UTF-8 are ingested with their package, and count as any others; only the
+/// name of a package must be UTF-8.
+#[cfg(unix)]
+#[tokio::test]
+async fn names_that_are_not_utf8_count_in_a_package_and_are_shown_encoded() {
+    use std::os::unix::ffi::OsStrExt;
+    let name = |bytes: &[u8]| std::ffi::OsStr::from_bytes(bytes).to_owned();
+    let case = Case::new();
+    let at = |below: &Path| Path::new(&case.watch.path).join(below);
+    std::fs::create_dir_all(at(Path::new("box")).join(name(b"sub\xfe"))).unwrap();
+    if std::fs::write(at(Path::new("box")).join(name(b"a\xff")), "one").is_err() {
+        println!("this file system takes UTF-8 only");
+        return;
+    }
+    std::fs::write(at(Path::new("box")).join(name(b"sub\xfe")).join("b"), "two").unwrap();
+    std::fs::write(at(Path::new("")).join(name(b"top\xff.zip")), "no package").unwrap();
+    let first = look(&case.watch).await.unwrap();
+    let found = &first.packages["box"];
+    assert_eq!((found.bytes, &found.unfinished_why), (6, &None));
+    let strays: Vec<&str> = first.strays.iter().map(|stray| stray.name.as_str()).collect();
+    assert_eq!(strays, ["top%FF.zip"]);
+    std::fs::write(at(Path::new("box")).join(name(b"a\xff")), "other").unwrap();
+    let second = look(&case.watch).await.unwrap();
+    assert_ne!(second.packages["box"].present, found.present, "a change is a change");
+}

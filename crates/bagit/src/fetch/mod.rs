@@ -9,8 +9,6 @@ mod place;
 pub use http::HttpFetcher;
 
 use crate::Observer;
-use crate::algorithm::{Algorithm, Algorithms};
-use crate::digest::Digest;
 use crate::entry;
 use crate::error::Error;
 use crate::path;
@@ -21,6 +19,7 @@ use crate::text::{Line, Lines};
 use crate::validate::survey::Survey;
 use crate::validate::tags::TagFiles;
 use crate::validate::{Limits, Options};
+use digest::{Algorithm, Algorithms, Digest};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::Read;
@@ -238,7 +237,7 @@ impl Run<'_> {
             self.observer.files(1);
             Ok(())
         };
-        pool::run(self.options.workers, crate::digest::CHUNK_BYTES, work, |put| {
+        pool::run(self.options.workers, crate::hashing::CHUNK_BYTES, work, |put| {
             for wanted in batch {
                 if !put(wanted) {
                     break;

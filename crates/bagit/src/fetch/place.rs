@@ -1,9 +1,9 @@
 //! Putting one fetched file in its place, and nowhere else.
 
 use super::{Fetcher, Wanted};
-use crate::algorithm::Algorithms;
-use crate::digest::hash_reader;
+use crate::hashing::hash_reader;
 use crate::problem::Code;
+use digest::Algorithms;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,12 +1,12 @@
 //! Comparing a bag with a profile. Every message names the constraint.
 
 use super::{Profile, Serialized, TagRule, glob};
-use crate::algorithm::Algorithm;
 use crate::declaration::Version;
 use crate::info::Tags;
 use crate::problem::{Code, Problem, Problems};
 use crate::validate::tags::TagFiles;
 use crate::validate::totals::{Facts, Totals};
+use digest::Algorithm;
 
 /// Looks at one file of the bag; notes which required files have been seen.
 pub(crate) fn see_file(profile: &Profile, path: &str, seen: &mut Vec<bool>) -> Option<Problem> {

@@ -9,8 +9,8 @@ mod glob;
 pub use catalog::Catalog;
 pub(crate) use check::{check, see_file};
 
-use crate::algorithm::Algorithm;
 use crate::error::Error;
+use digest::Algorithm;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -82,14 +82,15 @@ pub trait Members: Send + Sync {
     }
 }
 
-/// How a tar archive ends.
+/// How an archive ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// With the end marker, two blocks of zeros, and nothing but zeros after it.
+    /// With its end marker, and nothing after it but the zeros that fill the last record of a tar.
     Marked,
     /// Without the whole marker, as if it was cut off between two members.
     Unmarked,
-    /// With data after the marker, from this byte of the tar on. It is not read.
+    /// With data after the marker, from this byte on; of a compressed tar, from this byte of the tar.
+    /// It is not read.
     DataAfter { at: u64 },
 }
 
@@ -103,7 +104,7 @@ impl Ending {
                     .to_owned(),
             ),
             Ending::DataAfter { at } => Some(format!(
-                "the tar archive has data after its end marker, from byte {at} on, which is not read; if archives were joined, pack their members in one"
+                "the archive has data after its end marker, from byte {at} on, which is not read; if archives were joined, pack their members in one"
             )),
         }
     }

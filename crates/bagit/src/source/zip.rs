@@ -2,21 +2,23 @@
 
 use super::read_at::{ReadAt, Section};
 use super::zip_format::{self, ENTRY_BYTES, Entry, LOCAL_HEADER_BYTES};
-use super::{Kind, Member, Members, Serialization};
+use super::{Ending, Kind, Member, Members, Serialization};
 use crate::error::Error;
 use crate::path;
 use crate::spill::{Record, Sorter};
 use std::io::{self, BufReader, Read};
+use std::sync::OnceLock;
 
 /// A zip file whose members are read where they lie, by several threads.
 pub struct ZipFile<R> {
     inner: R,
     name: String,
+    ending: OnceLock<Ending>,
 }
 
 impl<R: ReadAt> ZipFile<R> {
     pub fn new(inner: R, name: impl Into<String>) -> ZipFile<R> {
-        ZipFile { inner, name: name.into() }
+        ZipFile { inner, name: name.into(), ending: OnceLock::new() }
     }
 
     fn damaged(&self, reason: impl Into<String>) -> Error {
@@ -116,6 +118,11 @@ impl<R: ReadAt> Members for ZipFile<R> {
         let directory = zip_format::find_directory(&self.inner)
             .map_err(|e| self.failed(e))?
             .map_err(|reason| self.damaged(reason))?;
+        let size = self.inner.size().map_err(|e| self.failed(e))?;
+        self.ending.get_or_init(|| match directory.archive_end < size {
+            true => Ending::DataAfter { at: directory.archive_end },
+            false => Ending::Marked,
+        });
         let section = Section { inner: &self.inner, at: directory.start, end: directory.end };
         let mut reader = BufReader::with_capacity(64 * 1024, section);
         let mut stretches = Sorter::new(4 * 1024 * 1024);
@@ -176,6 +183,10 @@ impl<R: ReadAt> Members for ZipFile<R> {
 
     fn stored_bytes(&self) -> Option<u64> {
         self.inner.size().ok()
+    }
+
+    fn ending(&self) -> Option<Ending> {
+        self.ending.get().copied()
     }
 }
 

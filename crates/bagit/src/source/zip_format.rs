@@ -30,6 +30,8 @@ pub(crate) struct Directory {
     pub start: u64,
     pub end: u64,
     pub entries: u64,
+    /// Where the archive ends, its comment included.
+    pub archive_end: u64,
 }
 
 /// Finds the central directory from the end of the archive.
@@ -55,6 +57,7 @@ pub(crate) fn find_directory(inner: &dyn ReadAt) -> io::Result<Result<Directory,
         start: u64::from(u32_at(end, 16)),
         end: tail_at + at as u64,
         entries: u64::from(u16_at(end, 10)),
+        archive_end: tail_at + (at + END_BYTES) as u64 + u64::from(u16_at(end, 20)),
     };
     let mut len = u64::from(u32_at(end, 12));
     let locator = at.checked_sub(LOCATOR64_BYTES).map(|l| &tail[l..at]);
@@ -69,7 +72,7 @@ pub(crate) fn find_directory(inner: &dyn ReadAt) -> io::Result<Result<Directory,
             return Ok(Err("the zip64 record is damaged"));
         }
         let word = |at| u64_at(&end64, at).unwrap_or(u64::MAX);
-        directory = Directory { start: word(48), end: end64_at, entries: word(32) };
+        directory = Directory { start: word(48), end: end64_at, entries: word(32), ..directory };
         len = word(40);
     }
     match directory.start.checked_add(len) {

@@ -12,7 +12,6 @@ pub(crate) mod tags;
 pub(crate) mod totals;
 
 use crate::Observer;
-use crate::algorithm::{Algorithm, Algorithms};
 use crate::declaration::Version;
 use crate::error::Error;
 use crate::info::{Oxum, Tags};
@@ -21,6 +20,7 @@ use crate::profile::Profile;
 use crate::source::open::{Bag, Container};
 use crate::source::{Ending, Serialization};
 use crate::spill;
+use digest::{Algorithm, Algorithms};
 use serde::Serialize;
 use survey::Survey;
 use tags::TagFiles;

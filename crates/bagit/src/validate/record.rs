@@ -1,9 +1,8 @@
 //! What is sorted by path while a bag is validated: members that were found, digests that are
 //! expected, and files that are to be fetched.
 
-use crate::algorithm::Algorithm;
-use crate::digest::{Digest, Digests};
 use crate::source::{Kind, Member};
+use digest::{Algorithm, Digest, Digests};
 use std::io;
 
 /// A member, and how to get at its digests.
@@ -221,8 +220,8 @@ fn decode_digests(reader: &mut Reader<'_>) -> io::Result<Digests> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::Algorithms;
-    use crate::digest::Hasher;
+    use digest::Algorithms;
+    use digest::Hasher;
 
     #[test]
     fn items_come_back_as_they_were() {

@@ -1,9 +1,9 @@
 //! Hashing the members of a stream while it goes by, each algorithm group in its own thread.
 
-use crate::algorithm::Algorithms;
-use crate::digest::{CHUNK_BYTES, Digests, Hasher};
 use crate::error::Error;
+use crate::hashing::CHUNK_BYTES;
 use crate::source::open::TarStream;
+use digest::{Algorithms, Digests, Hasher};
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -2,7 +2,6 @@
 //! there are.
 
 use super::survey::{Aside, Survey};
-use crate::algorithm::{Algorithm, Algorithms};
 use crate::declaration::{Declaration, FlawKind, Version};
 use crate::error::Error;
 use crate::info::{Flaw, Tags};
@@ -10,6 +9,7 @@ use crate::problem::{Code, Problem, Problems, Severity};
 use crate::source::open::Bag;
 use crate::source::zip::CrcMismatch;
 use crate::text::{Encoding, Lines};
+use digest::{Algorithm, Algorithms};
 use std::collections::BTreeMap;
 use std::io::Read;
 

@@ -62,7 +62,7 @@ pub(super) fn write_tag_files(
 
 pub(super) fn write_tag_manifests(
     directory: &Path,
-    algorithms: crate::Algorithms,
+    algorithms: digest::Algorithms,
     workers: usize,
 ) -> Result<(), Error> {
     let ledger = Ledger::new(algorithms, Version::V1_0);

@@ -1,12 +1,11 @@
 //! Digests of many files, given back as manifests in the order of paths.
 
-use crate::algorithm::{Algorithm, Algorithms};
 use crate::declaration::Version;
-use crate::digest::Digests;
 use crate::error::Error;
 use crate::info::Oxum;
 use crate::path;
 use crate::spill::{MEMORY_BYTES, Record, Sorter};
+use digest::{Algorithm, Algorithms, Digests};
 use std::borrow::Cow;
 use std::io::{self, Write};
 

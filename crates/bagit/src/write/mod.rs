@@ -16,8 +16,8 @@ pub use in_place::create_in_place;
 pub use tar::TarBag;
 pub use update::{UpdateOptions, update};
 
-use crate::algorithm::{Algorithm, Algorithms};
 use crate::info::{Oxum, Tags};
+use digest::{Algorithm, Algorithms};
 use serde::Serialize;
 
 /// How a new bag is made.

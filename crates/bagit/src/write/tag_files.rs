@@ -2,12 +2,12 @@
 
 use super::ledger::Ledger;
 use crate::Observer;
-use crate::algorithm::Algorithms;
-use crate::digest::{CHUNK_BYTES, hash_reader};
 use crate::error::Error;
+use crate::hashing::{CHUNK_BYTES, hash_reader};
 use crate::pool::{self, lock};
 use crate::source::directory::Directory;
 use crate::source::{Kind, Member, Members};
+use digest::Algorithms;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;

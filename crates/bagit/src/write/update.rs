@@ -5,7 +5,6 @@ use super::in_place::write_tag_manifests;
 use super::ledger::Ledger;
 use super::tag_files::{hash_directory, sync_directory, write_file, write_manifests};
 use crate::Observer;
-use crate::algorithm::Algorithms;
 use crate::declaration::Version;
 use crate::error::Error;
 use crate::problem::Problems;
@@ -13,6 +12,7 @@ use crate::source::open::Bag;
 use crate::validate::Options;
 use crate::validate::survey::Survey;
 use crate::validate::tags::TagFiles;
+use digest::Algorithms;
 use std::path::Path;
 
 /// What is brought up to date.

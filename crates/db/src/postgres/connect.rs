@@ -1,222 +1,189 @@
-//! Connecting. `tokio-postgres` asks for encryption, says who we are and proves it; once the server is
-//! ready the stream is ours.
+//! Connecting to the first server of an address that answers and has the role that was asked for.
+//!
+//! Hides from its callers that an address can name several servers, that a name can have several
+//! addresses, and what a server can refuse.
 
 use crate::address::Server;
 use crate::error::{Error, Result};
-use crate::postgres::socket::{Socket, Stream};
-use crate::postgres::tls;
-use rand::seq::SliceRandom;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
-use std::future::{Ready, ready};
-use std::io::{self, Read, Write};
-use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use crate::postgres::tls::{Connector, Encrypted};
+use std::net::{IpAddr, ToSocketAddrs};
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode};
-use tokio_postgres::tls::{ChannelBinding, NoTls, TlsConnect, TlsStream};
+use tokio_postgres::{Client, Config, Connection, Socket};
 
-/// Of a server that took the connection and left it at that.
-const SILENT: &str = "it does not answer";
+pub(super) type Link = (Client, Connection<Socket, Encrypted>);
 
-/// One of the servers that an address names.
-pub(super) struct Place {
-    host: Host,
-    port: u16,
-    /// For whom its certificate should be.
-    name: String,
+const OLDEST_VERSION: u32 = 13;
+
+/// Connects to a server of the address. If none can be used, the error is that of the last one.
+pub(super) async fn connect(server: &Server) -> Result<Link> {
+    let connector = Connector::new(server)?;
+    let none = "it names no server".to_string();
+    let mut failed = Error::BadAddress(server.shown().to_string(), none);
+    for (host, port) in hosts(server)? {
+        // A name is resolved when its turn comes, so that one that is unknown does not stop others.
+        let configs = match configs(&server.config, &host, port) {
+            Ok(configs) => configs,
+            Err(error) => {
+                failed = Error::Unavailable(server.shown().to_string(), error.to_string());
+                continue;
+            }
+        };
+        for config in configs {
+            match connect_once(server, &config, connector.clone()).await {
+                Ok(link) => return Ok(link),
+                Err(error) => failed = error,
+            }
+        }
+    }
+    Err(failed)
 }
 
-/// The places to try, in their order.
-pub(super) fn places(server: &Server) -> Result<Vec<Place>> {
+/// A host of an address: what its certificate is for, and where it is if the address says that too.
+type NamedHost = (Host, Option<IpAddr>);
+
+/// The servers to try, in their order.
+fn hosts(server: &Server) -> Result<Vec<(NamedHost, u16)>> {
     let config = &server.config;
     let (hosts, addresses, ports) =
         (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     let count = hosts.len().max(addresses.len());
-    let several = |len: usize| len > 1 && len != count;
-    if several(hosts.len()) || several(addresses.len()) || several(ports.len()) {
+    let differs = |length: usize| length > 1 && length != count;
+    if differs(hosts.len()) || differs(addresses.len()) || differs(ports.len()) {
         let why = "it does not have as many ports and addresses as hosts; name one for each";
         return Err(Error::BadAddress(server.shown().to_string(), why.to_string()));
     }
-    let place = |i: usize| {
-        let host = match addresses.get(i) {
-            Some(address) => Host::Tcp(address.to_string()),
-            None => hosts[i].clone(),
-        };
-        let name = match hosts.get(i).unwrap_or(&host) {
-            Host::Tcp(name) => name.clone(),
-            Host::Unix(_) => String::new(),
-        };
-        Place { host, port: ports.get(i).or(ports.first()).copied().unwrap_or(5432), name }
-    };
-    let mut places: Vec<Place> = (0..count).map(place).collect();
+    let mut named: Vec<(NamedHost, u16)> = (0..count)
+        .filter_map(|index| {
+            let address = addresses.get(index).copied();
+            let host = match hosts.get(index) {
+                Some(host) => host.clone(),
+                None => Host::Tcp(address?.to_string()),
+            };
+            let port = ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+            Some(((host, address), port))
+        })
+        .collect();
     if config.get_load_balance_hosts() == LoadBalanceHosts::Random {
-        places.shuffle(&mut rand::rng());
+        fastrand::shuffle(&mut named);
     }
-    Ok(places)
+    Ok(named)
 }
 
-/// Connects to one of them.
-pub(super) fn connect(server: &Server, place: &Place) -> Result<Stream> {
+/// The settings for one host, once for each of its addresses: `connect_timeout` is for each, as in
+/// libpq.
+fn configs(all: &Config, (host, address): &NamedHost, port: u16) -> std::io::Result<Vec<Config>> {
+    let mut config = without_hosts(all);
+    config.port(port);
+    let name = match host {
+        Host::Unix(directory) => {
+            // As in libpq, a socket of this machine is never encrypted, whatever the mode.
+            config.host_path(directory).ssl_mode(SslMode::Disable);
+            return Ok(vec![config]);
+        }
+        Host::Tcp(name) => name,
+    };
+    let mut addresses: Vec<IpAddr> = match address {
+        Some(address) => vec![*address],
+        None => (name.as_str(), port).to_socket_addrs()?.map(|socket| socket.ip()).collect(),
+    };
+    if all.get_load_balance_hosts() == LoadBalanceHosts::Random {
+        fastrand::shuffle(&mut addresses);
+    }
+    config.host(name);
+    let with_address = |address| {
+        let mut config = config.clone();
+        config.hostaddr(address);
+        config
+    };
+    Ok(addresses.into_iter().map(with_address).collect())
+}
+
+/// All settings but the hosts and their ports, which a `Config` can only gain.
+fn without_hosts(all: &Config) -> Config {
+    let mut config = Config::new();
+    config
+        .ssl_mode(all.get_ssl_mode())
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .keepalives(all.get_keepalives())
+        .keepalives_idle(all.get_keepalives_idle())
+        .target_session_attrs(all.get_target_session_attrs())
+        .channel_binding(all.get_channel_binding());
+    all.get_user().map(|user| config.user(user));
+    all.get_password().map(|password| config.password(password));
+    all.get_dbname().map(|name| config.dbname(name));
+    all.get_options().map(|options| config.options(options));
+    all.get_application_name().map(|name| config.application_name(name));
+    all.get_connect_timeout().map(|time| config.connect_timeout(*time));
+    all.get_tcp_user_timeout().map(|time| config.tcp_user_timeout(*time));
+    all.get_keepalives_interval().map(|time| config.keepalives_interval(time));
+    all.get_keepalives_retries().map(|retries| config.keepalives_retries(retries));
+    config
+}
+
+async fn connect_once(server: &Server, config: &Config, connector: Connector) -> Result<Link> {
     let unavailable = |why: String| Error::Unavailable(server.shown().to_string(), why);
-    let broken = |e: io::Error| unavailable(e.to_string());
-    let socket = match &place.host {
-        Host::Tcp(name) => Socket::connect_tcp(name, place.port, &server.config),
-        Host::Unix(directory) => Socket::connect_unix(directory, place.port),
-    }
-    .map_err(broken)?;
-    let time = server.config.get_connect_timeout().copied();
-    socket.set_patience(time).map_err(broken)?;
-    let lent = Lent(Arc::new(Mutex::new(Some(Stream::Plain(socket)))));
-    // As in libpq, a socket of this machine is never encrypted, whatever the mode.
-    let encryption = match place.host {
-        Host::Unix(_) => None,
-        Host::Tcp(_) => tls::client(server)?,
+    // The library applies the timeout to the TCP connection only; a server can accept that and then
+    // send nothing.
+    let connecting = config.connect(connector);
+    let connected = match config.get_connect_timeout() {
+        None => connecting.await,
+        Some(time) => tokio::time::timeout(*time, connecting)
+            .await
+            .map_err(|_| unavailable("it does not answer".to_string()))?,
     };
-    let introduced = match encryption {
-        None => {
-            let mut config = server.config.clone();
-            config.ssl_mode(SslMode::Disable);
-            finish(config.connect_raw(lent.clone(), NoTls), time).map(|done| done.map(drop))
-        }
-        Some(client) => {
-            let name = ServerName::try_from(place.name.clone())
-                .map_err(|e| Error::BadAddress(server.shown().to_string(), e.to_string()))?;
-            let encrypting = Encrypting { client, name };
-            finish(server.config.connect_raw(lent.clone(), encrypting), time)
-                .map(|done| done.map(drop))
-        }
-    };
-    // What `tokio-postgres` had of the connection is dropped, which says nothing to the server.
-    match introduced {
-        Some(Ok(())) => {}
-        Some(Err(error)) => {
-            return Err(match Error::from_connecting(server.shown(), error) {
-                // Nothing but the server's own refusal is final before a connection stands.
-                Error::Other(_, why) => unavailable(why),
-                error => error,
-            });
-        }
-        None => return Err(unavailable(SILENT.to_string())),
-    }
-    let stream = lent.take().map_err(broken)?;
-    stream.socket().set_patience(None).map_err(broken)?;
-    Ok(stream)
-}
-
-/// Runs a future whose stream is waited on to its end; None if time is up.
-fn finish<T>(future: impl Future<Output = T>, time: Option<Duration>) -> Option<T> {
-    let (mut future, began) = (pin!(future), Instant::now());
-    loop {
-        if let Poll::Ready(done) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return Some(done);
-        }
-        if time.is_some_and(|time| began.elapsed() >= time) {
-            return None;
-        }
+    let (client, connection) =
+        connected.map_err(|error| match Error::from_postgres_client(server.shown(), &error) {
+            // Only a refusal by the server is final before the connection is established.
+            Error::Other(_, why) => unavailable(why),
+            error => error,
+        })?;
+    let version = connection.parameter("server_version").unwrap_or_default();
+    let major = version.split(|c: char| !c.is_ascii_digit()).next();
+    match major.and_then(|major| major.parse::<u32>().ok()) {
+        Some(major) if major >= OLDEST_VERSION => Ok((client, connection)),
+        _ => Err(Error::CannotOpen(
+            server.shown().to_string(),
+            format!("PostgreSQL {OLDEST_VERSION} or newer is needed, and this is {version}"),
+        )),
     }
 }
 
-/// Our stream in the hands of `tokio-postgres`, which expects one of an async runtime: it is always
-/// ready, and pending only if nothing came in time.
-#[derive(Clone)]
-struct Lent(Arc<Mutex<Option<Stream>>>);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Address;
 
-impl Lent {
-    fn lock(&self) -> MutexGuard<'_, Option<Stream>> {
-        // Nothing panics while the lock is held, so a poisoned lock still guards a whole stream.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self) -> io::Result<Stream> {
-        self.lock().take().ok_or_else(|| io::ErrorKind::NotConnected.into())
-    }
-
-    fn with<T>(&self, mut act: impl FnMut(&mut Stream) -> io::Result<T>) -> Poll<io::Result<T>> {
-        let mut stream = self.lock();
-        let Some(stream) = stream.as_mut() else {
-            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
-        };
-        loop {
-            match act(stream) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-                done => return Poll::Ready(done),
-            }
+    fn server(text: &str) -> Server {
+        match Address::parse(text).unwrap() {
+            Address::Postgres(server) => *server,
+            Address::Sqlite(_) => panic!("{text}"),
         }
     }
-}
 
-impl AsyncRead for Lent {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = self.with(|stream| stream.read(buffer.initialize_unfilled()));
-        read.map_ok(|length| buffer.advance(length))
-    }
-}
-
-impl AsyncWrite for Lent {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.with(|stream| stream.write(bytes))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(Write::flush)
+    #[test]
+    fn every_host_keeps_its_port_and_all_other_settings() {
+        let server = server(
+            "postgres://ann:pw@127.0.0.1:7,[::1]:8/x?application_name=a&options=-c%20jit%3Doff\
+             &connect_timeout=3&keepalives_idle=9&channel_binding=require&sslmode=require",
+        );
+        let found = hosts(&server).unwrap();
+        let ports: Vec<u16> = found.iter().map(|(_, port)| *port).collect();
+        assert_eq!(ports, [7, 8]);
+        let (host, port) = &found[1];
+        let config = configs(&server.config, host, *port).unwrap().remove(0);
+        let mut whole = server.config.clone();
+        // What remains different are the hosts.
+        whole.hostaddr("::1".parse().unwrap());
+        assert_eq!((config.get_hosts().len(), config.get_ports()), (1, &[8][..]));
+        assert_eq!(config.get_hostaddrs(), whole.get_hostaddrs());
+        assert_eq!(without_hosts(&config), without_hosts(&server.config));
+        assert_eq!(config.get_options(), Some("-c jit=off"));
+        assert_eq!((config.get_user(), config.get_password()), (Some("ann"), Some(&b"pw"[..])));
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl TlsStream for Lent {
-    fn channel_binding(&self) -> ChannelBinding {
-        match &*self.lock() {
-            Some(Stream::Tls(stream)) => tls::channel_binding(&stream.conn),
-            _ => ChannelBinding::none(),
-        }
-    }
-}
-
-/// Encrypts a stream for which the server has agreed to it.
-struct Encrypting {
-    client: Arc<ClientConfig>,
-    name: ServerName<'static>,
-}
-
-impl Encrypting {
-    fn shake_hands(self, lent: &Lent) -> io::Result<()> {
-        let mut session =
-            ClientConnection::new(self.client, self.name).map_err(io::Error::other)?;
-        let mut stream = lent.take()?;
-        while session.is_handshaking() {
-            session.complete_io(&mut stream).map_err(|error| match error.kind() {
-                io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, SILENT),
-                _ => error,
-            })?;
-        }
-        if let Stream::Plain(socket) = stream {
-            *lent.lock() = Some(Stream::Tls(Box::new(StreamOwned::new(session, socket))));
-        }
-        Ok(())
-    }
-}
-
-impl TlsConnect<Lent> for Encrypting {
-    type Stream = Lent;
-    type Error = io::Error;
-    type Future = Ready<io::Result<Lent>>;
-
-    fn connect(self, lent: Lent) -> Self::Future {
-        ready(self.shake_hands(&lent).map(|()| lent))
+    #[test]
+    fn as_many_ports_as_hosts_are_needed() {
+        let refused = hosts(&server("postgres://u@/x?host=a,b,c&port=1,2")).unwrap_err();
+        assert!(matches!(refused, Error::BadAddress(..)), "{refused}");
     }
 }

@@ -1,4 +1,6 @@
-//! TLS with libpq's meanings of `sslmode`.
+//! TLS for `tokio-postgres`, with libpq's meanings of `sslmode`.
+//!
+//! Hides certificates, their verification and channel binding.
 
 use crate::address::{Server, Tls};
 use crate::error::{Error, Result};
@@ -7,19 +9,111 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
     SignatureScheme,
 };
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
-use tokio_postgres::tls::ChannelBinding;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
-/// How connections to a server are encrypted, if they are.
-pub(super) fn client(server: &Server) -> Result<Option<Arc<ClientConfig>>> {
+/// Encrypts connections to a server, as its address says.
+#[derive(Clone)]
+pub(super) struct Connector {
+    /// Absent if the address forbids encryption; the library does not ask for it then.
+    config: Option<Arc<ClientConfig>>,
+}
+
+impl Connector {
+    /// Reads the certificates that the address names.
+    pub fn new(server: &Server) -> Result<Connector> {
+        Ok(Connector { config: client(server)? })
+    }
+}
+
+impl MakeTlsConnect<Socket> for Connector {
+    type Stream = Encrypted;
+    type TlsConnect = Handshake;
+    type Error = InvalidDnsNameError;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<Handshake, InvalidDnsNameError> {
+        let name = match host {
+            "" => None,
+            host => Some(ServerName::try_from(host.to_string())?),
+        };
+        Ok(Handshake { config: self.config.clone().zip(name) })
+    }
+}
+
+/// A TLS handshake with one server.
+pub(super) struct Handshake {
+    config: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+}
+
+impl TlsConnect<Socket> for Handshake {
+    type Stream = Encrypted;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted>> + Send>>;
+
+    fn connect(self, socket: Socket) -> Self::Future {
+        Box::pin(async move {
+            let Some((config, name)) = self.config else {
+                return Err(io::Error::other("encryption is not configured"));
+            };
+            Ok(Encrypted(TlsConnector::from(config).connect(name, socket).await?))
+        })
+    }
+}
+
+/// An encrypted connection.
+pub(super) struct Encrypted(TlsStream<Socket>);
+
+impl tokio_postgres::tls::TlsStream for Encrypted {
+    fn channel_binding(&self) -> ChannelBinding {
+        channel_binding(self.0.get_ref().1)
+    }
+}
+
+impl AsyncRead for Encrypted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Encrypted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+/// The settings of TLS for a server; `None` if its address forbids encryption.
+fn client(server: &Server) -> Result<Option<Arc<ClientConfig>>> {
     if server.tls == Tls::Disable {
         return Ok(None);
     }
@@ -54,9 +148,9 @@ pub(super) fn client(server: &Server) -> Result<Option<Arc<ClientConfig>>> {
     Ok(Some(Arc::new(config)))
 }
 
-/// What ties a password to this very connection (RFC 5929, `tls-server-end-point`): the server's
-/// certificate, hashed as it is signed, but with SHA-256 for what is weaker.
-pub(super) fn channel_binding(session: &ClientConnection) -> ChannelBinding {
+/// Binds a password to this connection (RFC 5929, `tls-server-end-point`): the hash of the server's
+/// certificate, by the algorithm of its signature, or SHA-256 in place of a weaker one.
+fn channel_binding(session: &ClientConnection) -> ChannelBinding {
     let Some(certificate) = session.peer_certificates().and_then(|all| all.first()) else {
         return ChannelBinding::none();
     };
@@ -93,11 +187,11 @@ fn certificates(server: &Server) -> Result<Vec<CertificateDer<'static>>, String>
     found.map(|certificate| certificate.map_err(wrong)).collect()
 }
 
-/// Verifies as much as `sslmode` asks for: nothing but the handshake, the chain, or chain and name.
+/// Verifies what `sslmode` asks for: only the handshake, also the chain, or also the name.
 #[derive(Debug)]
 struct Verifier {
     chain: Option<Arc<WebPkiServerVerifier>>,
-    /// What `sslrootcert` names.
+    /// The certificates of `sslrootcert`.
     trusted: Vec<CertificateDer<'static>>,
     names: bool,
     provider: Arc<CryptoProvider>,
@@ -119,8 +213,8 @@ impl ServerCertVerifier for Verifier {
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.names => Ok(ServerCertVerified::assertion()),
-            // A self-signed certificate is often marked as an authority's, which nothing else about
-            // it contradicts once its dates were found good. libpq takes it where it is named itself.
+            // A self-signed certificate is often marked as that of an authority. Its dates have been
+            // checked. libpq accepts it where `sslrootcert` names the certificate itself.
             Err(rustls::Error::InvalidCertificate(CertificateError::Other(_)))
                 if self.trusted.iter().any(|t| t == certificate) =>
             {

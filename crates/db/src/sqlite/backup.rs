@@ -1,7 +1,7 @@
-//! A copy of a database that is in use, and its way back.
+//! Backups of a database that is in use, and their restoration.
 
 use crate::error::{Error, Result};
-use crate::sqlite::gate::Gate;
+use crate::sqlite::fair_lock::FairLock;
 use crate::sqlite::{SqliteConnection, beside};
 use rusqlite::backup::{Backup, StepResult};
 use std::os::unix::fs::OpenOptionsExt;
@@ -36,9 +36,9 @@ pub fn restore(from: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Re
             "there is no such file".to_string(),
         ));
     }
-    // Waits for a process that is just now making a database of this name.
-    let gate = Gate::open(to)?;
-    gate.enter(|| true)?;
+    // Waits for a process that makes a database of this name.
+    let lock = FairLock::open(to)?;
+    lock.enter(|| true)?;
     let partial = beside(to, ".partial");
     let restored = remove(&partial).and_then(|()| {
         let source = SqliteConnection::open_for_reading(from)?;
@@ -46,7 +46,7 @@ pub fn restore(from: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Re
         copy(&source, &partial, progress)?;
         finish(&partial, to)
     });
-    gate.leave();
+    lock.leave();
     restored
 }
 
@@ -57,7 +57,7 @@ fn copy(source: &SqliteConnection, to: &Path, progress: &mut dyn FnMut(u64, u64)
             format!("{e}; check that its directory is writable"),
         )
     };
-    // What is in it is nobody else's business, wherever it is put.
+    // The copy is for its owner alone, wherever it is put.
     let private = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
     private.map_err(|e| cannot(e.to_string()))?;
     let mut target = rusqlite::Connection::open(to).map_err(|e| cannot(e.to_string()))?;
@@ -76,7 +76,7 @@ fn copy(source: &SqliteConnection, to: &Path, progress: &mut dyn FnMut(u64, u64)
     }
 }
 
-/// Looks at every page, so that what is handed over is a whole database of ours.
+/// Checks every page, and that it is a database of this program.
 fn check(source: &SqliteConnection) -> Result<()> {
     let found: String = source
         .inner

@@ -17,13 +17,16 @@ use std::time::{Duration, Instant};
 const APPLICATION_ID: i64 = 0x4143_434e;
 
 /// How long an open waits for others that open the same file.
-const OPEN_PATIENCE: Duration = Duration::from_secs(30);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A change to a statement's text, for tests that prove a rule is needed by breaking it.
 #[derive(Debug, Clone)]
 pub struct Rewrite {
+    /// The name of the statement.
     pub statement: &'static str,
+    /// The text that must occur in it.
     pub find: &'static str,
+    /// The text in its place.
     pub replace: &'static str,
 }
 
@@ -31,8 +34,8 @@ pub(crate) struct SqliteConnection {
     pub(super) inner: Connection,
     /// Named in errors.
     pub(super) shown: String,
-    /// The counters that the open transaction has moved on: written when it ends, and not at
-    /// every step, of which there are many in one commit.
+    /// The counters that the open transaction has advanced. They are written when it ends, because one
+    /// commit advances them many times.
     counters: RefCell<HashMap<&'static str, i64>>,
     /// Statement texts as SQLite wants them, made once.
     texts: RefCell<HashMap<&'static str, Arc<str>>>,
@@ -46,7 +49,7 @@ impl SqliteConnection {
         loop {
             match Self::open_once(path) {
                 // SQLite does not wait for others that make the same new file ready.
-                Err(Error::Busy(_)) if began.elapsed() < OPEN_PATIENCE => {
+                Err(Error::Busy(_)) if began.elapsed() < OPEN_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 opened => return opened,
@@ -119,7 +122,7 @@ impl SqliteConnection {
         let ask = |sql: &str| {
             self.inner.query_row(sql, [], |r| r.get::<_, i64>(0)).map_err(|e| self.error(e))
         };
-        // In this order: whoever makes the file sets the id before the first table.
+        // In this order: a process that makes the file sets the id before the first table.
         let tables = ask("select count(*) from sqlite_schema")?;
         let id = ask("pragma application_id")?;
         match (id, tables) {
@@ -229,7 +232,7 @@ impl SqliteConnection {
             .collect()
     }
 
-    /// Begins a transaction in which nobody else writes.
+    /// Begins a transaction that excludes other writers.
     pub fn begin(&self) -> Result<()> {
         self.counters.borrow_mut().clear();
         self.raw("BEGIN IMMEDIATE")
@@ -248,7 +251,7 @@ impl SqliteConnection {
         self.raw("ROLLBACK")
     }
 
-    /// Moves a counter on by `count`; where it is then.
+    /// Advances a counter by `count` and returns its value.
     pub fn count_on(&self, name: &'static str, count: i64) -> Result<i64> {
         const VALUE: Statement = statement!("sql/counter");
         let known = self.counters.borrow().get(name).copied();

@@ -1,21 +1,21 @@
-//! SQLite: one writer thread that commits in groups, readers of their own, and manners towards
+//! SQLite: one writer thread that commits in groups, readers with their own connections, and turns with
 //! other processes that use the same file.
 
 mod backup;
-mod bell;
 mod checkpoints;
 mod connection;
 mod copy;
-mod gate;
+mod fair_lock;
+mod file_waker;
 mod new_file;
 mod private;
 mod writer;
 
 pub use backup::{backup, restore};
-pub(crate) use bell::Bell;
 pub use connection::Rewrite;
 pub(crate) use connection::SqliteConnection;
 pub(crate) use copy::SqliteTables;
+pub(crate) use file_waker::FileWaker;
 pub(crate) use new_file::NewFile;
 pub use private::open_beside;
 
@@ -46,9 +46,9 @@ impl SqliteEngine {
         private::make(path);
         let mut connection = SqliteConnection::open(path)?;
         let (rest, checkpoints) = checkpoints::attach(&mut connection, path)?;
-        let bell = Bell::open(path, wakes.clone())?;
+        let waker = FileWaker::open(path, wakes.clone())?;
         let mut writer =
-            writer::Writer::new(connection, path, bell, rest, options.clone(), wakes.clone())?;
+            writer::Writer::new(connection, path, waker, rest, options.clone(), wakes.clone())?;
         writer.migrate(migrations)?;
 
         let writes = Arc::new(Inbox::new(options.waiting_max));
@@ -80,7 +80,7 @@ impl Drop for SqliteEngine {
         self.writes.close();
         self.reads.close();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has answered nobody; there is nothing left to save here.
+            // A thread that panicked has answered no caller; there is nothing left to save here.
             let _ = thread.join();
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::migrate;
-use crate::sqlite::gate::Gate;
+use crate::sqlite::fair_lock::FairLock;
 use crate::sqlite::{SqliteConnection, SqliteTables, backup, beside};
 use crate::transfer::Tables;
 use crate::tx::{Inner, Tx};
@@ -15,19 +15,19 @@ pub(crate) struct NewFile {
     path: PathBuf,
     partial: PathBuf,
     /// Keeps other processes from making a database of this name.
-    gate: Gate,
+    lock: FairLock,
     tables: Option<SqliteTables>,
 }
 
 impl NewFile {
     pub fn begin(path: &Path, options: &Options) -> Result<NewFile> {
-        let gate = Gate::open(path)?;
+        let lock = FairLock::open(path)?;
         let began = Instant::now();
-        if !gate.enter(|| began.elapsed() < options.patience)? {
+        if !lock.enter(|| began.elapsed() < options.timeout)? {
             return Err(Error::Busy(format!("another process uses {}", path.display())));
         }
         let (path, partial) = (path.to_path_buf(), beside(path, ".partial"));
-        Ok(NewFile { path, partial, gate, tables: None })
+        Ok(NewFile { path, partial, lock, tables: None })
     }
 
     pub fn path(&self) -> &Path {
@@ -84,6 +84,6 @@ impl Drop for NewFile {
         self.tables = None;
         // What is left of it, or nothing; the next one that is begun removes it too.
         let _ = backup::remove(&self.partial);
-        self.gate.leave();
+        self.lock.leave();
     }
 }

@@ -1,4 +1,4 @@
-//! The files of a database are for its owner alone: they hold what was deposited, and secrets.
+//! Permissions: the files of a database are for its owner alone, because they hold secrets.
 
 use crate::sqlite::beside;
 use std::fs::{File, OpenOptions, Permissions};
@@ -6,13 +6,13 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// What belongs to a database, beside its own file. SQLite gives its files the database's mode.
+/// The suffixes of the files beside a database. SQLite gives its files the database's mode.
 const BESIDE: [&str; 7] = ["-wal", "-shm", "-turn", "-pen", "-bell", "-programs", "-move"];
 
-/// Makes the database's file if it is not there, and takes away what other users may do with the
-/// files that are.
+/// Makes the file of a database if it is missing, and removes the permissions of other users from its
+/// files.
 pub(super) fn make(path: &Path) {
-    // SQLite opens the file next, and says better what is wrong with it.
+    // SQLite opens the file next, and reports its errors better.
     let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     tighten(path);
     BESIDE.iter().for_each(|suffix| tighten(&beside(path, suffix)));
@@ -34,7 +34,7 @@ pub fn open_beside(database: &Path, suffix: &str) -> io::Result<File> {
     }
 }
 
-/// A group that may write was given that on purpose, and keeps it.
+/// Keeps the permission of a group to write, which was given on purpose.
 fn tighten(path: &Path) {
     let Ok(found) = std::fs::metadata(path) else { return };
     let mode = found.permissions().mode() & 0o777;

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::migrate;
 use crate::operation::{Inbox, Operation};
 use crate::sqlite::checkpoints::Rest;
-use crate::sqlite::gate::Gate;
-use crate::sqlite::{Bell, SqliteConnection};
+use crate::sqlite::fair_lock::FairLock;
+use crate::sqlite::{FileWaker, SqliteConnection};
 use crate::tx::{Inner, Tx};
 use crate::wakes::Wakes;
 use crate::{Migration, Options};
@@ -23,8 +23,8 @@ const GROUP_LENGTH: usize = 2048;
 
 pub(super) struct Writer {
     connection: SqliteConnection,
-    gate: Gate,
-    bell: Bell,
+    lock: FairLock,
+    waker: FileWaker,
     /// What is left of the log to be moved.
     rest: Rest,
     options: Options,
@@ -47,19 +47,20 @@ impl Writer {
     pub fn new(
         connection: SqliteConnection,
         path: &Path,
-        bell: Bell,
+        waker: FileWaker,
         rest: Rest,
         options: Options,
         wakes: Arc<Wakes>,
     ) -> Result<Writer> {
-        Ok(Writer { connection, gate: Gate::open(path)?, bell, rest, options, wakes })
+        Ok(Writer { connection, lock: FairLock::open(path)?, waker, rest, options, wakes })
     }
 
     pub fn migrate(&mut self, migrations: &[Migration]) -> Result<()> {
         let began = Instant::now();
-        if !self.gate.enter(|| began.elapsed() < self.options.patience)? {
+        if !self.lock.enter(|| began.elapsed() < self.options.timeout)? {
             return Err(self.held_up());
         }
+        self.waker.show();
         let migrated = self.connection.begin().and_then(|()| {
             let mut tx = Tx::new(Inner::Sqlite(&self.connection), self.options.clock.now_here());
             migrate::run(&mut tx, &self.connection.shown, migrations, self.options.moved)
@@ -71,18 +72,18 @@ impl Writer {
                 Err(error)
             }
         };
-        self.gate.leave();
+        self.lock.leave();
         ended
     }
 
     pub fn run(&mut self, inbox: &Inbox) {
-        while let Some(first) = inbox.take_alert() {
-            let patience = self.options.patience;
-            let entered = self.gate.enter(|| {
-                for late in inbox.take_expired(patience) {
+        while let Some(first) = inbox.take_spinning() {
+            let timeout = self.options.timeout;
+            let entered = self.lock.enter(|| {
+                for late in inbox.take_expired(timeout) {
                     late.answer(Err(self.held_up()));
                 }
-                first.wanted() && first.asked_at().elapsed() < patience
+                first.wanted() && first.asked_at().elapsed() < timeout
             });
             match entered {
                 Ok(true) => self.group(first, inbox),
@@ -95,7 +96,7 @@ impl Writer {
     /// Runs one group from BEGIN to the answers.
     fn group(&self, first: Box<dyn Operation>, inbox: &Inbox) {
         if let Err(error) = self.connection.begin() {
-            self.gate.leave();
+            self.lock.leave();
             first.answer(Err(error));
             return;
         }
@@ -125,8 +126,13 @@ impl Writer {
             next = if full { None } else { inbox.take_now() };
         }
         let committed = self.commit(done.is_empty());
-        self.gate.leave();
+        let wakes = committed.is_ok() && done.iter().any(|done| !done.wakes.is_empty());
+        let is_heard = wakes && self.waker.is_heard();
+        self.lock.leave();
         self.answer(done, failed, committed);
+        if is_heard {
+            self.waker.wake();
+        }
         self.rest.move_on(&self.connection);
     }
 
@@ -207,7 +213,6 @@ impl Writer {
                 }
                 if !topics.is_empty() {
                     self.wakes.ring(&topics);
-                    self.bell.ring();
                 }
             }
             Err(error) => {
@@ -230,7 +235,7 @@ impl Writer {
     }
 
     fn held_up(&self) -> Error {
-        let seconds = self.options.patience.as_secs();
+        let seconds = self.options.timeout.as_secs();
         Error::Busy(format!(
             "another process has kept {} for over {seconds} s",
             self.connection.shown

@@ -67,7 +67,7 @@ mod tests {
             of(&[&[Value::Text("ab"), Value::Text("c")]]),
             of(&[&[Value::Text("a"), Value::Text("bc")]])
         );
-        // One row alone: its SHA-256, which other programs can reckon.
+        // One row alone: its SHA-256, which other programs can compute.
         assert_eq!(
             of(&[&[Value::Null]]),
             "3e7077fd2f66d689e0cee6a7cf5b37bf2dca7c979af356d0a31cbc5c85605c7d"

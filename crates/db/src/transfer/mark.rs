@@ -65,7 +65,7 @@ impl Mark {
 }
 
 pub(super) fn new_id() -> String {
-    format!("{:016x}", rand::random::<u64>())
+    format!("{:016x}", fastrand::u64(..))
 }
 
 /// Refuses a database that was moved; the rows are those of `schema_versions`.

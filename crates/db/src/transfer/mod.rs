@@ -4,7 +4,7 @@
 //! refuse every change of a process that had it open already. Then all tables are copied in one
 //! transaction (PostgreSQL), or into a file that gets its name when it is complete (SQLite), and read
 //! again and compared before that. A move that is killed leaves a frozen source and an empty target:
-//! the same call goes on from there, and [`reopen`] is the way back.
+//! the same call continues, and [`reopen`] undoes it.
 
 mod catalog;
 mod digest;
@@ -27,14 +27,18 @@ use target::Target;
 /// Values of a sequence that PostgreSQL gives out as one: see [`Tx::next_range`].
 pub(crate) const RANGE: i64 = 4096;
 
-/// What is moved, and how.
+/// A move of a database to another engine.
 pub struct Move<'a> {
+    /// The database to move.
     pub from: &'a Address,
+    /// Where it goes: a new file, or an empty database on a server.
     pub to: &'a Address,
+    /// The schema of both.
     pub migrations: &'a [Migration],
     /// Sequences that are only used by [`Tx::next_range`], and by statements that multiply their values
     /// as it does.
     pub ranged: &'a [&'a str],
+    /// How both are opened.
     pub options: Options,
 }
 
@@ -43,23 +47,32 @@ pub struct Move<'a> {
 pub enum Step<'a> {
     /// The source refuses changes from now on.
     Frozen,
+    /// Rows of a table are copied.
     Copying {
+        /// The table.
         table: &'a str,
+        /// Rows that are copied.
         done: u64,
+        /// Rows of the table.
         total: u64,
     },
+    /// Rows of a table are read from the target and compared.
     Comparing {
+        /// The table.
         table: &'a str,
+        /// Rows that are compared.
         done: u64,
+        /// Rows of the table.
         total: u64,
     },
     /// The target is complete, and the source is not marked as moved yet.
     Committed,
 }
 
-/// What was moved.
+/// The result of a move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
+    /// The tables, in the order in which they were copied.
     pub tables: Vec<MovedTable>,
     /// An earlier call that was killed had copied everything: only the source had to be marked.
     pub was_complete: bool,
@@ -68,16 +81,20 @@ pub struct Moved {
 /// One table's rows, found equal in both databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedTable {
+    /// Its name.
     pub name: String,
+    /// Its number of rows.
     pub rows: u64,
-    /// Of all rows, in no order: the sum of their SHA-256 digests, as hexadecimal digits.
+    /// The digest of all rows in any order: the sum of their SHA-256 digests, as hexadecimal digits.
     pub digest: String,
 }
 
 /// Where a database was moved to, and when, by its own clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedTo {
+    /// The address it was moved to.
     pub address: String,
+    /// When it was moved.
     pub at: crate::Micros,
     /// False if the move was interrupted.
     pub is_complete: bool,
@@ -169,8 +186,8 @@ where
     }
 }
 
-/// Lets a database be used again that was moved, or whose move was interrupted; where it was moved to.
-/// None if it was not.
+/// Lets a database be used again that was moved, or whose move was interrupted, and returns where it was
+/// moved to; None if it was not.
 pub fn reopen(
     address: &Address,
     migrations: &[Migration],

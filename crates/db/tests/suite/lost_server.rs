@@ -18,7 +18,7 @@ const KEYS: Migration = Migration {
 };
 
 fn connect(address: &Address) -> Db {
-    let options = Options { patience: Duration::from_secs(60), ..Options::default() };
+    let options = Options { timeout: Duration::from_secs(60), ..Options::default() };
     Db::open(address, &[LETTERS, KEYS], &options).unwrap()
 }
 
@@ -134,18 +134,18 @@ fn a_server_that_stops_loses_and_doubles_nothing() {
     assert!(counts.is_empty(), "letters that nobody wrote: {counts:?}");
 }
 
-/// A server that is down is an error that says so once patience is over, and nothing was done.
+/// A server that is down is an error that says so once timeout is over, and nothing was done.
 #[test]
 fn a_server_that_stays_away_is_said_to_be() {
     let Some(server) = PrivateServer::start() else { return };
-    let options = Options { patience: Duration::from_millis(300), ..Options::default() };
+    let options = Options { timeout: Duration::from_millis(300), ..Options::default() };
     let db = Db::open(&server.address(""), &[LETTERS, KEYS], &options).unwrap();
     db.write_blocking(|tx| insert(tx, 1)).unwrap();
     server.stop("immediate");
     let answer = db.write_blocking(|tx| insert(tx, 2));
     assert!(matches!(answer, Err(Error::Unavailable(..))), "{answer:?}");
     server.begin();
-    let patient = Options { patience: Duration::from_secs(30), ..Options::default() };
+    let patient = Options { timeout: Duration::from_secs(30), ..Options::default() };
     let again = Db::open(&server.address(""), &[LETTERS, KEYS], &patient).unwrap();
     again.write_blocking(|tx| insert(tx, 3)).unwrap();
     assert_eq!(ids(&again), [1, 3]);

@@ -12,7 +12,7 @@ mod full_disk;
 mod log;
 mod lost_server;
 mod migrations;
-mod news;
+mod notifications;
 mod sending;
 mod server;
 mod sharing;

@@ -1,11 +1,12 @@
 //! What a version on its way consists of: its files, and the content that it adds.
 
 use super::Start;
-use crate::digest::Algorithm;
+use crate::algorithm::{algorithm_name, algorithm_named};
 use crate::error::{Error, Result};
 use crate::inventory::{About, Entry, Inventory, Version};
 use crate::path;
 use crate::version::VersionName;
+use digest::Algorithm;
 use std::collections::{HashMap, HashSet};
 
 #[derive(Debug)]
@@ -213,7 +214,7 @@ impl Contents {
     fn add_fixity(&self, inventory: &mut Inventory) -> Result<()> {
         let mut has: HashSet<(Algorithm, u32)> = HashSet::new();
         for (name, entries) in &inventory.fixity {
-            if let Ok(algorithm) = name.parse() {
+            if let Some(algorithm) = algorithm_named(name) {
                 has.extend(entries.iter().map(|entry| (algorithm, entry.path)));
             }
         }
@@ -224,7 +225,7 @@ impl Contents {
                 continue;
             };
             let digest = number(inventory.digests.add(digest))?;
-            let block = inventory.fixity.entry(algorithm.name().to_owned()).or_default();
+            let block = inventory.fixity.entry(algorithm_name(*algorithm).to_owned()).or_default();
             block.push(Entry { digest, path: content });
         }
         Ok(())

@@ -1,12 +1,12 @@
 //! The end of a version's first half: its inventory.
 
 use super::Draft;
-use crate::digest::{Algorithm, Hasher};
 use crate::error::{Error, Result};
 use crate::inventory::{INVENTORY, Inventory};
 use crate::sidecar;
 use crate::unsealed::Unsealed;
 use bytes::Bytes;
+use digest::{Algorithm, SingleHasher};
 use futures_util::{TryStreamExt, stream};
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -149,7 +149,7 @@ async fn put_inventory(
 struct ChunkWriter {
     sender: mpsc::Sender<Bytes>,
     buffer: Vec<u8>,
-    hasher: Hasher,
+    hasher: SingleHasher,
 }
 
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -157,7 +157,7 @@ const CHUNK_BYTES: usize = 256 * 1024;
 impl ChunkWriter {
     fn new(sender: mpsc::Sender<Bytes>, algorithm: Algorithm) -> ChunkWriter {
         let buffer = Vec::with_capacity(CHUNK_BYTES);
-        ChunkWriter { sender, buffer, hasher: Hasher::new(algorithm) }
+        ChunkWriter { sender, buffer, hasher: SingleHasher::new(algorithm) }
     }
 
     fn send(&mut self) -> io::Result<()> {
@@ -170,7 +170,7 @@ impl ChunkWriter {
         if !self.buffer.is_empty() {
             self.send()?;
         }
-        Ok(self.hasher.finish())
+        Ok(self.hasher.finish().to_string())
     }
 }
 

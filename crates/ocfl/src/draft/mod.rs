@@ -3,7 +3,7 @@
 pub(crate) mod contents;
 mod finish;
 
-use crate::digest::{Algorithm, Hasher};
+use crate::algorithm::algorithm_name;
 use crate::error::{Error, Result};
 use crate::inventory::{About, INVENTORY, Inventory};
 use crate::root::StorageRoot;
@@ -12,6 +12,7 @@ use crate::version::VersionName;
 use crate::{fetch, path, time};
 use bytes::Bytes;
 use contents::{Contents, Recorded};
+use digest::{Algorithm, SingleHasher};
 use futures_util::TryStreamExt;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -233,13 +234,14 @@ impl Draft {
 
     /// Puts a file with options of the store.
     pub async fn put_with(&self, path: &str, body: Body, options: &PutOptions) -> Result<Put> {
-        let hasher = Arc::new(Mutex::new(Hasher::new(self.algorithm)));
+        let hasher = Arc::new(Mutex::new(SingleHasher::new(self.algorithm)));
         let length = body.length();
         let taking = hasher.clone();
         let stream = body.into_stream().inspect_ok(move |chunk| {
             taking.lock().unwrap_or_else(PoisonError::into_inner).update(chunk);
         });
-        let digest = || hasher.lock().unwrap_or_else(PoisonError::into_inner).clone().finish();
+        let digest =
+            || hasher.lock().unwrap_or_else(PoisonError::into_inner).clone().finish().to_string();
         self.put_as(path, Body::from_stream(stream, length), options, digest).await
     }
 
@@ -289,7 +291,11 @@ impl Draft {
             return Ok(());
         }
         let (path, found) = (path.to_owned(), digest.to_owned());
-        Err(Error::WrongDigest { path, wanted: format!("a {} digest", self.algorithm), found })
+        Err(Error::WrongDigest {
+            path,
+            wanted: format!("a {} digest", algorithm_name(self.algorithm)),
+            found,
+        })
     }
 
     /// Notes content that was put, or that was known before and has no place of its own.
@@ -470,7 +476,7 @@ impl Draft {
             let (path, found) = (path.to_owned(), digest.to_owned());
             return Err(Error::WrongDigest {
                 path,
-                wanted: format!("a {algorithm} digest"),
+                wanted: format!("a {} digest", algorithm_name(algorithm)),
                 found,
             });
         }

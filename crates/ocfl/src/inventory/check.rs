@@ -2,11 +2,12 @@
 
 use super::parse::is_uri;
 use super::{Entry, Inventory};
+use crate::algorithm::{algorithm_name, algorithm_named};
 use crate::code::Code;
-use crate::digest::Algorithm;
 use crate::findings::Findings;
 use crate::path;
 use crate::version::VersionName;
+use digest::Algorithm;
 use std::collections::HashSet;
 
 /// Checks an inventory that was read and sorts its lists. `seen` are the keys that it has.
@@ -144,7 +145,7 @@ impl Checks<'_> {
         self.digest_form(inventory, inventory.algorithm, manifest);
         self.digest_case(inventory, manifest, Code::E096);
         for (name, entries) in &inventory.fixity {
-            if let Ok(algorithm) = name.parse() {
+            if let Some(algorithm) = algorithm_named(name) {
                 self.digest_form(inventory, algorithm, entries);
             }
             self.digest_case(inventory, entries, Code::E097);
@@ -168,8 +169,8 @@ impl Checks<'_> {
                 algorithm.is_digest(&digests.get(entry.digest))
             };
             if !good {
-                let message =
-                    || format!("{:?} is no {algorithm} digest", digests.get(entry.digest));
+                let name = algorithm_name(algorithm);
+                let message = || format!("{:?} is no {name} digest", digests.get(entry.digest));
                 self.findings.add_with(code, self.place, message);
             }
         }

@@ -11,11 +11,11 @@ pub(crate) use parse::{Parsed, parse};
 
 use crate::Limits;
 use crate::code::{Code, Finding};
-use crate::digest::Algorithm;
 use crate::error::{Error, Result};
 use crate::findings::Findings;
 use crate::intern::{Digests, Paths};
 use crate::version::{Spec, VersionName};
+use digest::Algorithm;
 use std::collections::BTreeMap;
 use std::io::Read;
 

@@ -3,13 +3,14 @@
 
 use super::{About, Entry, Inventory, User, Version, check};
 use crate::Limits;
+use crate::algorithm::{self, algorithm_named};
 use crate::code::Code;
-use crate::digest::Algorithm;
 use crate::error::Error;
 use crate::findings::Findings;
 use crate::json::{Fault, Kind, Reader};
 use crate::path::{self, PathFault};
 use crate::version::{Spec, VersionName};
+use digest::Algorithm;
 use std::collections::HashSet;
 use std::io::Read;
 
@@ -116,9 +117,9 @@ impl<R: Read> Parser<'_, R> {
             }
             "digestAlgorithm" => {
                 if let Some(name) = self.text(Code::E025, key)? {
-                    match name.parse::<Algorithm>() {
-                        Ok(algorithm) => self.inventory.algorithm = algorithm,
-                        Err(error) => self.found(Code::E025, error.to_string()),
+                    match algorithm_named(&name) {
+                        Some(algorithm) => self.inventory.algorithm = algorithm,
+                        None => self.found(Code::E025, algorithm::unknown(&name)),
                     }
                 }
             }

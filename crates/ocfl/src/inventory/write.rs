@@ -1,6 +1,7 @@
 //! Writes an inventory as a stream. The same inventory is always written the same way.
 
 use super::{Entry, Inventory, Version};
+use crate::algorithm::algorithm_name;
 use crate::json::write_string;
 use std::io::{Result, Write};
 
@@ -11,7 +12,7 @@ impl Inventory {
         out.write_all(b"{\n  \"id\": ")?;
         write_string(out, &self.id)?;
         write!(out, ",\n  \"type\": \"{}\"", self.spec.inventory_type())?;
-        write!(out, ",\n  \"digestAlgorithm\": \"{}\"", self.algorithm)?;
+        write!(out, ",\n  \"digestAlgorithm\": \"{}\"", algorithm_name(self.algorithm))?;
         write!(out, ",\n  \"head\": \"{}\"", self.head)?;
         if let Some(name) = &self.content_directory {
             out.write_all(b",\n  \"contentDirectory\": ")?;

@@ -1,6 +1,7 @@
 //! The fields of a layout's configuration.
 
-use crate::digest::Algorithm;
+use crate::algorithm::{self, algorithm_named};
+use digest::Algorithm;
 use serde_json::{Map, Value};
 
 /// The fields of one `config.json`, with the checks that all layouts share.
@@ -19,7 +20,9 @@ impl<'a> Fields<'a> {
     pub(super) fn algorithm(&self) -> Result<Algorithm, String> {
         match self.0.get("digestAlgorithm") {
             None => Ok(Algorithm::Sha256),
-            Some(Value::String(name)) => name.parse().map_err(|error| format!("{error}")),
+            Some(Value::String(name)) => {
+                algorithm_named(name).ok_or_else(|| algorithm::unknown(name))
+            }
             Some(other) => Err(format!("digestAlgorithm is {other}, not a string")),
         }
     }

@@ -2,7 +2,8 @@
 
 use super::config::Fields;
 use super::{check_tuples, tuples};
-use crate::digest::Algorithm;
+use crate::algorithm::algorithm_name;
+use digest::Algorithm;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -35,7 +36,7 @@ impl HashedNTuple {
 
     pub(super) fn config(&self) -> Value {
         json!({
-            "digestAlgorithm": self.algorithm.name(),
+            "digestAlgorithm": algorithm_name(self.algorithm),
             "tupleSize": self.size,
             "numberOfTuples": self.count,
             "shortObjectRoot": self.short_object_root,
@@ -75,7 +76,7 @@ impl HashAndIdNTuple {
 
     pub(super) fn config(&self) -> Value {
         json!({
-            "digestAlgorithm": self.algorithm.name(),
+            "digestAlgorithm": algorithm_name(self.algorithm),
             "tupleSize": self.size,
             "numberOfTuples": self.count,
         })

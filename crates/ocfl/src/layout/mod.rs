@@ -9,7 +9,8 @@ pub use flat::{FlatDirect, FlatOmitPrefix};
 pub use hashed::{HashAndIdNTuple, HashedNTuple};
 pub use tuples::{NTupleOmitPrefix, ZeroPadding};
 
-use crate::digest::Algorithm;
+use crate::algorithm::algorithm_name;
+use digest::Algorithm;
 use serde_json::Value;
 
 /// How a storage root maps identifiers to paths.
@@ -162,7 +163,10 @@ fn check_tuples(algorithm: Algorithm, size: usize, count: usize) -> Result<(), S
         return Err("tupleSize and numberOfTuples are zero together or not at all".to_owned());
     }
     if size * count > algorithm.hex_length() {
-        return Err(format!("{count} tuples of {size} are more than {algorithm} has"));
+        return Err(format!(
+            "{count} tuples of {size} are more than {} has",
+            algorithm_name(algorithm)
+        ));
     }
     Ok(())
 }

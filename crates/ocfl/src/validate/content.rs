@@ -1,15 +1,16 @@
 //! The content: every file that should be there is, no other is, and each has its digests.
 
 use super::object::ObjectValidation;
+use crate::algorithm::{algorithm_name, algorithm_named};
 use crate::code::Code;
-use crate::digest::Algorithm;
 use crate::error::{Error, Result};
 use crate::fetch;
 use crate::intern::Digests;
 use crate::inventory::Inventory;
 use crate::version::VersionName;
+use digest::{Algorithm, Algorithms};
 use futures_util::TryStreamExt;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use store::{Kind, list_all};
 use tokio::task::JoinSet;
 
@@ -75,7 +76,7 @@ impl Content {
 
     fn expect_fixity(&mut self, root: &Inventory, inventory: &Inventory, version: u32) {
         for (name, entries) in &inventory.fixity {
-            let Ok(algorithm) = name.parse::<Algorithm>() else { continue };
+            let Some(algorithm) = algorithm_named(name) else { continue };
             for entry in entries {
                 if let Some(path) = root.paths.find(inventory.paths.get(entry.path)) {
                     let digest = inventory.digests.get(entry.digest);
@@ -243,7 +244,7 @@ impl Content {
             }
             let (store, key) = (object.store.clone(), object.key(root.paths.get(number)));
             let algorithms = self.algorithms(root, number);
-            reading.spawn(async move { (number, fetch::digests(&store, &key, &algorithms).await) });
+            reading.spawn(async move { (number, fetch::digests(&store, &key, algorithms).await) });
         }
         while !reading.is_empty() {
             self.compare_next(object, root, &mut reading).await?;
@@ -252,14 +253,9 @@ impl Content {
     }
 
     /// The algorithms of which a file's digests are known.
-    fn algorithms(&self, root: &Inventory, number: u32) -> Vec<Algorithm> {
-        let mut algorithms = vec![root.algorithm];
-        for expected in self.expected_of(number) {
-            if !algorithms.contains(&expected.algorithm) {
-                algorithms.push(expected.algorithm);
-            }
-        }
-        algorithms
+    fn algorithms(&self, root: &Inventory, number: u32) -> Algorithms {
+        let expected = self.expected_of(number).iter().map(|expected| expected.algorithm);
+        expected.chain([root.algorithm]).collect()
     }
 
     async fn compare_next(
@@ -296,22 +292,25 @@ impl Content {
         object: &mut ObjectValidation,
         root: &Inventory,
         number: u32,
-        digests: &BTreeMap<Algorithm, String>,
+        digests: &digest::Digests,
     ) {
         let path = root.paths.get(number);
         let manifest = self.digests[number as usize].map(|digest| root.digests.get(digest));
-        let found = digests.get(&root.algorithm);
+        let found = digests.hex(root.algorithm);
         if !found.zip(manifest).is_some_and(|(found, given)| found.eq_ignore_ascii_case(&given)) {
-            let message = format!("it does not have the {} digest of the manifest", root.algorithm);
+            let message = format!(
+                "it does not have the {} digest of the manifest",
+                algorithm_name(root.algorithm)
+            );
             object.found(Code::E092, path, message);
         }
         for expected in self.expected_of(number) {
-            if digests.get(&expected.algorithm) != Some(&self.texts.get(expected.digest)) {
+            if digests.hex(expected.algorithm) != Some(self.texts.get(expected.digest)) {
                 let place = match expected.version {
                     0 => "the root inventory".to_owned(),
                     number => format!("the inventory of version {number}"),
                 };
-                let algorithm = expected.algorithm;
+                let algorithm = algorithm_name(expected.algorithm);
                 let message = format!("it does not have the {algorithm} digest of {place}");
                 object.found(expected.code, path, message);
             }
@@ -320,4 +319,4 @@ impl Content {
 }
 
 /// The digests of a file that was read, and its length.
-type Digested = (BTreeMap<Algorithm, String>, u64);
+type Digested = (digest::Digests, u64);

@@ -76,7 +76,7 @@ fn version_directory(
     root: &Inventory,
     directory: &Directory,
     relative: &str,
-    algorithm: crate::Algorithm,
+    algorithm: digest::Algorithm,
 ) {
     for name in &directory.files {
         if name != INVENTORY && *name != sidecar::name(algorithm) {

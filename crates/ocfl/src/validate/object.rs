@@ -1,16 +1,17 @@
 //! The validation of one object: what lies in its root, then inventories, then content.
 
 use super::{REGISTERED, Validation, content, earlier};
+use crate::algorithm::{algorithm_name, algorithm_named};
 use crate::code::Code;
-use crate::digest::Algorithm;
 use crate::error::{Error, Result};
 use crate::fetch::{self, Fetched, Small};
 use crate::findings::Findings;
 use crate::inventory::{INVENTORY, Inventory};
 use crate::sidecar;
 use crate::version::{Spec, VersionName};
+use digest::{Algorithm, Algorithms, Digests};
 use futures_util::TryStreamExt;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::{Kind, Store, join, list_all};
 
@@ -87,9 +88,9 @@ pub(super) struct Directory {
 
 impl Directory {
     /// The algorithms for which there is a sidecar.
-    pub(super) fn sidecars(&self) -> Vec<Algorithm> {
+    pub(super) fn sidecars(&self) -> Algorithms {
         let names = self.files.iter().filter_map(|name| name.strip_prefix("inventory.json."));
-        names.filter_map(|name| name.parse().ok()).collect()
+        names.filter_map(algorithm_named).collect()
     }
 }
 
@@ -297,21 +298,18 @@ impl ObjectValidation {
             return Ok(None);
         }
         let mut algorithms = directory.sidecars();
-        for algorithm in [Algorithm::Sha512, Algorithm::Sha256] {
-            if !algorithms.contains(&algorithm) {
-                algorithms.push(algorithm);
-            }
-        }
+        algorithms.insert(Algorithm::Sha512);
+        algorithms.insert(Algorithm::Sha256);
         let (store, limits) = (self.store.clone(), self.validation.limits);
         let fetched =
-            fetch::inventory(&store, &self.key(&place), &algorithms, &limits, &place).await?;
+            fetch::inventory(&store, &self.key(&place), algorithms, &limits, &place).await?;
         let Some(Fetched { parsed, digests, .. }) = fetched else { return Ok(None) };
         let spec = parsed.inventory.as_ref().map(|inventory| inventory.spec);
         self.take_findings(parsed.findings.in_terms_of(spec.unwrap_or_default()), quiet);
         let Some(inventory) = parsed.inventory else { return Ok(None) };
         self.sidecar(directory, relative, &inventory, &digests).await?;
         // The digest that tells whether two inventories are the same file.
-        let digest = digests.get(&Algorithm::Sha512).cloned().unwrap_or_default();
+        let digest = digests.hex(Algorithm::Sha512).unwrap_or_default();
         Ok(Some((digest, inventory)))
     }
 
@@ -330,7 +328,7 @@ impl ObjectValidation {
         directory: &Directory,
         relative: &str,
         inventory: &Inventory,
-        digests: &BTreeMap<Algorithm, String>,
+        digests: &Digests,
     ) -> Result<()> {
         let name = sidecar::name(inventory.algorithm);
         let place = join(relative, &name);
@@ -350,11 +348,13 @@ impl ObjectValidation {
         };
         match digest {
             None => {
-                let message =
-                    format!("it is not a {} digest and inventory.json", inventory.algorithm);
+                let message = format!(
+                    "it is not a {} digest and inventory.json",
+                    algorithm_name(inventory.algorithm)
+                );
                 self.found(Code::E061, &place, message);
             }
-            Some(digest) if digests.get(&inventory.algorithm) != Some(&digest) => {
+            Some(digest) if digests.hex(inventory.algorithm).as_ref() != Some(&digest) => {
                 self.found(Code::E060, &place, "the inventory does not have this digest");
             }
             Some(_) => {}

@@ -292,6 +292,6 @@ impl RootValidation {
 
 /// Enough of a digest to tell identifiers apart, in sixteen bytes for each.
 fn short_digest(id: &str) -> u128 {
-    let digest = crate::Algorithm::Sha256.hex(id.as_bytes());
+    let digest = digest::Algorithm::Sha256.hex(id.as_bytes());
     u128::from_str_radix(&digest[..32], 16).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ alter table started rename to leases;
 
 -- Every job. Status: open, failed, succeeded, cancelled.
 create view queue_jobs as
-select j.id, j.pipeline, j.subject, j.lock, j.batch, j.collection, j.added_at, j.added_by,
+select j.id, j.pipeline, j.subject, j.lock, j.payload, j.batch, j.collection, j.added_at, j.added_by,
   case coalesce(e.status, 0) when 3 then 'failed' when 4 then 'succeeded' when 5 then 'cancelled' else 'open' end as status,
   e.ended_at, e.ended_by, e.ended_why
 from job_records j left join endings e on e.job = j.id;
@@ -52,8 +52,8 @@ create view queue_reports as
 select batch, version, announced from batch_reports;
 
 -- Jobs that a later job superseded, with that job and its batch. Content: never read, the same,
--- different, or null if not compared.
+-- different, unrelated (another thing of the same name), or null if not compared.
 create view queue_replacements as
 select job, by_job, (select j.batch from job_records j where j.id = replacements.by_job) as by_batch,
-  case content when 0 then 'never read' when 1 then 'the same' when 2 then 'different' end as content
+  case content when 0 then 'never read' when 1 then 'the same' when 2 then 'different' when 3 then 'unrelated' end as content
 from replacements where at is not null;

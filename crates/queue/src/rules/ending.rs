@@ -152,8 +152,8 @@ pub(crate) fn forget(tx: &mut Tx<'_>, job: i64) -> Result<()> {
     Ok(())
 }
 
-/// Once a subject succeeded, its earlier failures are resolved, and kept in history; rows of one batch
-/// never resolve one another.
+/// Once a subject succeeded, its earlier failures in the same collection are resolved, and kept in
+/// history; rows of one batch never resolve one another.
 pub fn resolve_failures(
     tx: &mut Tx<'_>,
     now: Micros,

@@ -1,8 +1,8 @@
 //! Superseding: which job took the place of which, and whether the content is the same.
 //!
-//! A job is superseded by a later success, or a later retry, of the same pipeline and subject, never
-//! by a row of its own batch. What it was about is preserved only if the content is known to be the
-//! same, so a superseded row alone does not make its batch a success.
+//! A job is superseded by a later success, or a later retry, of the same pipeline, collection and
+//! subject, never by a row of its own batch. What it was about is preserved only if the content is
+//! known to be the same, so a superseded row alone does not make its batch a success.
 
 use crate::codes::Content;
 use crate::error::Result;
@@ -62,6 +62,7 @@ impl Replacement {
         match self.content {
             Some(Content::Same) => "the content is the same",
             Some(Content::Different) => "the content is different",
+            Some(Content::Unrelated) => "it is another thing of the same name",
             Some(Content::Unread) => "content not compared: it was never read",
             None => "content not compared",
         }
@@ -73,7 +74,7 @@ fn named(job: i64, batch: Option<i64>) -> String {
 }
 
 /// Notes how the content of a failed job compares with that of a later one, which supersedes it if it
-/// succeeds. Call it in the transaction that makes the later content safe.
+/// succeeds, unless they are unrelated. Call it in the transaction that makes the later content safe.
 pub fn compared(tx: &mut Tx<'_>, job: i64, by: i64, content: Option<Content>) -> Result<()> {
     const COMPARED: Statement = statement!(replacing::note_compared);
     tx.send(&COMPARED, &db::params![job, by, content.map(Content::number)])?;

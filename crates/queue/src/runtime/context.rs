@@ -91,6 +91,11 @@ impl Context {
     }
 
     /// Returns the id of the worker.
+    /// How many runs of this stage may be under way at once in this process.
+    pub fn places(&self) -> usize {
+        self.shared.places.limit(self.run.lease.stage)
+    }
+
     pub fn worker(&self) -> i64 {
         self.shared.worker
     }

@@ -51,6 +51,10 @@ impl Slots {
         }
     }
 
+    pub fn limit(&self, stage: i64) -> usize {
+        self.stages().get(&stage).map_or(0, |stage| stage.limit)
+    }
+
     pub fn taken(&self, stage: i64) -> usize {
         self.stages().get(&stage).map_or(0, |stage| stage.taken)
     }

@@ -68,12 +68,13 @@ update waiting set stage = $2, since = $3 where id = $1
 update leases set stage = $3 where lock = $1 and id = $2
 
 -- name: failed_jobs
--- With each failed job, the newest failed one that takes its place: of its pipeline and subject, not of
--- its batch, and fitting the filter too.
+-- With each failed job, the newest failed one that takes its place: of its pipeline, collection
+-- and subject, not of its batch, and fitting the filter too.
 select f.job,
   coalesce((select max(n.job) from failures n join job_records k on k.id = n.job
    where n.pipeline = f.pipeline and n.subject = f.subject and n.job > f.job and n.recoverable >= f.recoverable
      and (k.batch is null or j.batch is null or k.batch <> j.batch)
+     and k.collection is not distinct from j.collection
      and (cast($2 as bigint) is null or n.stage = $2)
      and (cast($3 as text) is null or n.code = $3)
      and (cast($4 as text) is null or n.target = $4)

@@ -208,12 +208,14 @@ pub fn failed(
     catalog: &Catalog,
     (pipeline, stage): (Option<i64>, Option<i64>),
     review: bool,
+    before: Option<i64>,
     limit: i64,
 ) -> Result<Vec<JobView>> {
     let mut filter = ListFilter {
         pipeline,
         stage,
         status: Some(Status::Failed),
+        before,
         limit,
         ..ListFilter::default()
     };

@@ -14,7 +14,7 @@ use db::{FromRow, Micros, Row, Statement, Tx, statement};
 /// A hold in force.
 #[derive(Debug, Clone)]
 pub struct Hold {
-    /// batch or collection
+    /// batch, collection, or job: one that runs and is held when its run ends
     pub kind: String,
     /// What is held.
     pub name: String,

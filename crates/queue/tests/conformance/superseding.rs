@@ -95,6 +95,26 @@ fn only_the_same_content_completes_the_earlier_batch(w: &World) {
     }
 }
 
+/// What turns out to be another thing that only has the same name stays failed, and can be requeued.
+fn another_thing_of_the_same_name_is_not_superseded(w: &World) {
+    let jobs = w.staged("ingest", &["storing"]);
+    let early = batch_of(w, &jobs, &["scans"]);
+    let failed = work(w, &jobs, &[permanent("store is full")])[0];
+    report(w).unwrap();
+    w.advance(1);
+    batch_of(w, &jobs, &["scans"]);
+    let a = w.worker("a");
+    let one = a.next(&jobs).unwrap();
+    let by = one.lease.job;
+    w.rule(move |tx, _, _| replacing::compared(tx, failed, by, Some(Content::Unrelated))).unwrap();
+    a.settle(&one, Outcome::success());
+    assert_eq!((w.status(by), w.status(failed)), (Status::Succeeded, Status::Failed));
+    assert_eq!((state(w, early), load(w, early).cancelled), (BatchState::Failed, 0));
+    let report = report(w).unwrap();
+    assert_eq!((report.state, report.replaces.len()), (BatchState::Completed, 0));
+    w.requeue(failed, None).unwrap();
+}
+
 /// "failed jobs … accepted earlier": one that was added after the job that succeeded stays failed.
 fn later_failures_are_not_resolved(w: &World) {
     let files = w.staged("files", &["storing"]);
@@ -127,6 +147,27 @@ fn a_retry_supersedes_no_rows_of_one_batch(w: &World) {
     assert_eq!(found.by, ids[2]);
 }
 
+/// The same name in another collection is another thing: a success there supersedes nothing, and a
+/// retry sends both again.
+fn nothing_is_superseded_across_collections(w: &World) {
+    let jobs = w.staged("ingest", &["storing"]);
+    let add = |collection: &str| {
+        let collection = Some(collection.to_string());
+        let lock = Some(format!("object/{}/box", collection.as_deref().unwrap_or_default()));
+        w.add_job(&jobs, NewJob { collection, lock, ..NewJob::new("box") })
+    };
+    let (maps, letters) = (add("maps"), add("letters"));
+    work(w, &jobs, &[permanent("the store is down"), permanent("the store is down")]);
+    let done =
+        w.rule(|tx, now, c| retry::retry(tx, now, c, ANN, &Filter::default(), false, 0, 100));
+    assert_eq!(done.unwrap(), Retried { requeued: 2, superseded: 0, refused: 0, next: None });
+    work(w, &jobs, &[permanent("broken"), Outcome::success()]);
+    assert_eq!((w.status(maps), w.status(letters)), (Status::Failed, Status::Succeeded));
+    let again = add("maps");
+    work(w, &jobs, &[Outcome::success()]);
+    assert_eq!((w.status(maps), w.status(again)), (Status::Cancelled, Status::Succeeded));
+}
+
 /// With coalescing, a run that goes back while its subject was added again is superseded by the newer
 /// job, unless both are rows of one batch.
 fn coalescing_supersedes_no_rows_of_one_batch(w: &World) {
@@ -147,7 +188,9 @@ both!(
     rows_of_one_batch_never_supersede_one_another,
     both_batches_say_what_replaced_what,
     only_the_same_content_completes_the_earlier_batch,
+    another_thing_of_the_same_name_is_not_superseded,
     later_failures_are_not_resolved,
     a_retry_supersedes_no_rows_of_one_batch,
+    nothing_is_superseded_across_collections,
     coalescing_supersedes_no_rows_of_one_batch,
 );

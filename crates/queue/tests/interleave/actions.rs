@@ -8,7 +8,7 @@ use queue::rules::claim::{self, Request};
 use queue::rules::operator::hold::{self, Group};
 use queue::rules::operator::pause::{self, Scope};
 use queue::rules::operator::retry::{self, Filter};
-use queue::rules::operator::{cancel, requeue};
+use queue::rules::operator::{cancel, discard, requeue};
 use queue::rules::{add, batch, lease, settle};
 use queue::{Catalog, Claimed, Error, Outcome, Settled, Settlement};
 use rand::Rng;
@@ -24,6 +24,7 @@ pub enum Action {
     Release(i64),
     Cancel(i64),
     Requeue(i64),
+    Discard(i64),
     Pause,
     Unpause,
     HoldCollection,
@@ -65,7 +66,7 @@ pub struct Hands {
 pub fn draw(scene: &Scene, random: &mut StdRng) -> Action {
     let job = scene.jobs[random.random_range(0..scene.jobs.len())];
     let staged = random.random_bool(0.5);
-    match random.random_range(0..34) {
+    match random.random_range(0..36) {
         0..=5 => {
             Action::Add { staged, subject: scene::subject(random), batch: random.random_bool(0.2) }
         }
@@ -86,6 +87,7 @@ pub fn draw(scene: &Scene, random: &mut StdRng) -> Action {
         29 => Action::FlipReleased,
         30 => Action::Retry,
         31 => Action::Reap,
+        34..=35 => Action::Discard(job),
         32 => match random.random_range(0..4) {
             0 => Action::Empty { staged },
             1 => Action::MoveEntries,
@@ -197,6 +199,7 @@ impl Call {
             Action::Release(job) => hold::release_job(tx, now, catalog, ANN, *job)?,
             Action::Cancel(job) => drop(cancel::cancel(tx, now, catalog, ANN, *job)?),
             Action::Requeue(job) => _ = requeue::requeue(tx, now, catalog, ANN, *job, None)?,
+            Action::Discard(job) => _ = discard::discard(tx, now, catalog, ANN, *job)?,
             Action::Pause => pause::pause(tx, now, catalog, ANN, Scope::Everything)?,
             Action::Unpause => pause::unpause(tx, catalog, Scope::Everything)?,
             Action::HoldCollection => hold::hold_group(tx, now, ANN, group)?,

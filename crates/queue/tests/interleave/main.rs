@@ -56,7 +56,7 @@ fn ending_beside_a_cancel(
 ) {
     let Some((world, scheduler, mut watcher)) = prepare() else { return };
     let pipelines = scene::Pipelines::make(&world);
-    for (steps, begins) in (0..16).flat_map(|steps| [(steps, 0), (steps, 1)]) {
+    for (steps, begins) in (0..20).flat_map(|steps| [(steps, 0), (steps, 1)]) {
         let (scene, cancelled) = set(&world, &pipelines);
         let actors = [
             vec![actions::Action::Settle(outcome.clone())],

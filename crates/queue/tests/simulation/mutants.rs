@@ -306,6 +306,18 @@ fn of_records() -> Vec<Mutant> {
             )],
         ),
         mutant(
+            "failures of another collection resolved",
+            &[(
+                "sql/resolve_failures",
+                "select collection from job_records where id = ?1",
+                "select collection from job_records where id = failures.job",
+            )],
+        ),
+        mutant(
+            "superseded by a retry in another collection",
+            &[("sql/failed_jobs", "k.collection is not distinct from j.collection", "j.id > 0")],
+        ),
+        mutant(
             "rows of one batch superseded by a retry",
             &[(
                 "queue::operator::failed_jobs",

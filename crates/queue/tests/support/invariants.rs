@@ -80,6 +80,15 @@ const NOTHING: &[(&str, &str)] = &[
         "I7: a batch with nothing left to do is still processing",
         "select id from batches where state = 1 and open = 0",
     ),
+    (
+        "a job whose data was discarded went on after its first stage",
+        "select r.job from history r
+           join history d on d.job = r.job and d.event = 'discarded' and d.id < r.id
+           join stages s on s.id = r.to_stage
+           where r.event = 'requeued' and s.position > 0
+             and not exists (select 1 from history q where q.job = r.job
+               and q.event = 'requeued' and q.id > d.id and q.id < r.id)",
+    ),
 ];
 
 /// What is wrong, one line each.

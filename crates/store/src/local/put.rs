@@ -4,7 +4,7 @@ use super::root::{os_error, split};
 use super::temporary::{self, Temporary, in_the_way, rename_new};
 use super::{CHUNK_BYTES, Shared, meta_of, run};
 use crate::body::Body;
-use crate::digest::Sha256Hasher;
+use crate::checksum::Sha256Hasher;
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::Meta;
 use crate::store::{Condition, PutOptions};

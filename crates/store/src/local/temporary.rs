@@ -1,7 +1,7 @@
 //! A file on its way into the store: written under a temporary name, published by one rename.
 
 use super::root::{Root, os_error, split};
-use crate::digest::Sha256Hasher;
+use crate::checksum::Sha256Hasher;
 use crate::error::{Error, ErrorKind, Result};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;

@@ -1,7 +1,7 @@
 //! What a server answered, and what an answer that is an error means.
 
 use super::{clock, xml};
-use crate::digest::{Digest, Sha256Digest};
+use crate::checksum::{Digest, Sha256Digest};
 use crate::error::{Error, ErrorKind};
 use crate::meta::{Availability, Meta, StorageClass};
 use base64::Engine;

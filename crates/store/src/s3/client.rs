@@ -9,7 +9,7 @@ use super::http::{Answer, Http, Moment};
 use super::limit::{Limit, SharedMemory};
 use super::pause::Pauses;
 use super::sign::{ToSign, encode, query_string, sign};
-use crate::digest::Sha256Digest;
+use crate::checksum::Sha256Digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::StorageClass;
 use bytes::Bytes;

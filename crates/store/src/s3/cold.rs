@@ -2,7 +2,7 @@
 
 use super::client::{Client, Request};
 use super::{get, xml};
-use crate::digest::Sha256Digest;
+use crate::checksum::Sha256Digest;
 use crate::error::Result;
 use crate::meta::{Availability, Thaw, ThawSpeed};
 use http::{Method, StatusCode};

@@ -160,14 +160,15 @@ impl Lost {
 
 /// Whether the server is not who it should be, or does not speak TLS at all.
 fn is_untrusted(error: &(dyn std::error::Error + 'static)) -> bool {
-    let of_tls = |error: &rustls::Error| {
-        use rustls::Error::{InvalidCertificate, InvalidMessage, NoCertificatesPresented};
-        matches!(error, InvalidCertificate(_) | InvalidMessage(_) | NoCertificatesPresented)
-    };
+    use rustls::Error::{InvalidCertificate, InvalidMessage, NoCertificatesPresented};
     if let Some(error) = error.downcast_ref::<rustls::Error>() {
-        return of_tls(error);
+        return matches!(
+            error,
+            InvalidCertificate(_) | InvalidMessage(_) | NoCertificatesPresented
+        );
     }
-    // TLS tells its errors as those of reading and writing, which do not name them as a cause.
+    // TLS tells its errors as those of reading and writing, one within another, which do not name
+    // them as a cause.
     let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    inner.is_some_and(|inner| inner.downcast_ref::<rustls::Error>().is_some_and(of_tls))
+    inner.is_some_and(|inner| is_untrusted(inner))
 }

@@ -7,7 +7,7 @@ use super::http::Answer;
 use super::limit::Grant;
 use super::parts::PartsHasher;
 use crate::body::{ByteStream, Object, clip};
-use crate::digest::{Digest, Sha256Hasher};
+use crate::checksum::{Digest, Sha256Hasher};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::Meta;
 use bytes::Bytes;

@@ -8,7 +8,7 @@ use super::parts::{PARTS_MAX, digest_of_parts, part_bytes};
 use super::probe::{Support, must_refuse};
 use super::put::{Pieces, blocking, check_announced, condition, hash, md5_hex, new_token};
 use super::{document, get, xml};
-use crate::digest::{Digest, Sha256Digest, Sha256Hasher};
+use crate::checksum::{Digest, Sha256Digest, Sha256Hasher};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::Meta;
 use crate::store::{Condition, PutOptions};
@@ -68,7 +68,7 @@ pub(super) async fn put(
         return Err(Error::new(ErrorKind::PreconditionFailed, key, "there is an object"));
     }
     let taken_up = match options.resume {
-        true => take_up(client, key, part_bytes(base, 0)).await?,
+        true => take_up(client, key, base).await?,
         false => None,
     };
     let mut upload = match taken_up {
@@ -117,8 +117,21 @@ pub(super) async fn begin(
     Ok(Upload { client, key, id, keep, token: Some(token), there, of_other_content })
 }
 
+/// Whether parts that are there were cut as ours are. Several are sent at once, so any of them may
+/// be missing; only the last of all may be shorter.
+fn is_cut_alike(there: &BTreeMap<u64, Part>, base: u64) -> bool {
+    let is_whole =
+        |(number, part): (&u64, &Part)| part.size == part_bytes(base, number.saturating_sub(1));
+    let last = there.keys().next_back().copied();
+    there.iter().any(is_whole)
+        && there.iter().all(|(number, part)| {
+            let is_shorter = part.size < part_bytes(base, number.saturating_sub(1));
+            is_whole((number, part)) || (Some(*number) == last && is_shorter)
+        })
+}
+
 /// Finds the latest unfinished upload of this key whose parts have our size.
-async fn take_up(client: &Arc<Client>, key: &str, first_bytes: u64) -> Result<Option<Upload>> {
+async fn take_up(client: &Arc<Client>, key: &str, base: u64) -> Result<Option<Upload>> {
     let mut uploads = match list_uploads(client, key).await {
         Ok(uploads) => uploads,
         // Where uploads cannot be listed, there is nothing to take up.
@@ -129,7 +142,7 @@ async fn take_up(client: &Arc<Client>, key: &str, first_bytes: u64) -> Result<Op
     uploads.sort_by_key(|upload| upload.begun);
     while let Some(found) = uploads.pop() {
         let there = list_parts(client, key, &found.id).await?;
-        if there.get(&1).is_some_and(|part| part.size == first_bytes) {
+        if is_cut_alike(&there, base) {
             tracing::info!(key, parts = there.len(), "taking up an unfinished upload");
             let (client, key, id) = (client.clone(), key.to_owned(), found.id);
             let of_other_content = AtomicBool::new(false);

@@ -1,6 +1,6 @@
 //! How an object is cut into parts, and the digest that S3 keeps for one that was.
 
-use crate::digest::{Digest, Sha256Digest, Sha256Hasher};
+use crate::checksum::{Digest, Sha256Digest, Sha256Hasher};
 
 /// After so many parts the size of a part doubles, so that a stream of unknown length may grow
 /// large within the 10,000 parts that S3 allows, while small ones stay small.

@@ -4,7 +4,7 @@ use super::answer::{base64, text};
 use super::client::{Client, Failure, Request};
 use super::put::{condition, new_token};
 use super::{cold, multipart, remove};
-use crate::digest::Sha256Digest;
+use crate::checksum::Sha256Digest;
 use crate::error::{ErrorKind, Result};
 use crate::meta::Thaw;
 use crate::store::Condition;
@@ -148,19 +148,20 @@ async fn try_out(client: &Client, key: &str, support: &mut S3Support) -> Result<
     let another = base64(Sha256Digest::of(b"another"));
     wrong.headers.retain(|(name, _)| *name != "x-amz-checksum-sha256");
     let sent = client.send_once_only(&wrong.header("x-amz-checksum-sha256", another)).await;
+    let sent = sent.map(drop);
     support.checksums_checked = match sent {
-        Ok(_) => Support::No,
+        Ok(()) => Support::No,
         Err(failure) => match failure.error.kind() {
             ErrorKind::Corrupt | ErrorKind::Permanent => Support::Yes,
             _ => Support::Unknown,
         },
     };
 
-    support.thaw = match client.send(&cold::request(key, &Thaw::default())).await {
+    support.thaw = match client.send(&cold::request(key, &Thaw::default())).await.map(drop) {
         // An object that is not cold cannot be thawed; a store that says so knows what it is.
         Err(failure) if failure.code == "InvalidObjectState" => Support::Yes,
         Err(failure) => refused(failure.error.kind()),
-        Ok(_) => Support::Yes,
+        Ok(()) => Support::Yes,
     };
     // Last, because it replaces the object.
     support.part_checksums_kept = match support.checksums_kept {

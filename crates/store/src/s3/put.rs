@@ -6,11 +6,14 @@ use super::document::contradiction;
 use super::multipart;
 use super::parts::{base_for, part_bytes};
 use crate::body::{Body, ByteStream};
-use crate::digest::{Digest, Sha256Digest};
+use crate::checksum::{Digest, Sha256Digest};
 use crate::error::{Error, ErrorKind, Result};
 use crate::meta::Meta;
 use crate::store::{Condition, PutOptions};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::{Bytes, BytesMut};
+use digest::Algorithm;
 use futures_util::TryStreamExt;
 use http::Method;
 use std::sync::Arc;
@@ -131,12 +134,12 @@ pub(super) async fn hash(content: &Bytes) -> Result<Sha256Digest> {
 
 /// The MD5 of bytes as older stores write it: not a proof of anything, only a name.
 pub(super) fn md5_hex(content: &[u8]) -> String {
-    md5(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    Algorithm::Md5.hex(content)
 }
 
-pub(super) fn md5(content: &[u8]) -> [u8; 16] {
-    use md5::Digest as _;
-    md5::Md5::digest(content).into()
+/// The value of `Content-MD5` for a document.
+pub(super) fn content_md5(document: &str) -> String {
+    BASE64.encode(Algorithm::Md5.digest(document.as_bytes()).as_bytes())
 }
 
 pub(super) async fn blocking<T: Send + 'static>(

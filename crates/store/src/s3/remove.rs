@@ -3,12 +3,10 @@
 use super::answer::{self, base64};
 use super::client::{Client, Request};
 use super::document::{self, contradiction};
-use super::put::md5;
+use super::put::content_md5;
 use super::{list, xml};
-use crate::digest::Sha256Digest;
+use crate::checksum::Sha256Digest;
 use crate::error::{Error, ErrorKind, Result};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use futures_util::{TryStreamExt, stream};
 use http::Method;
 use std::collections::HashSet;
@@ -64,7 +62,7 @@ async fn delete_page(client: &Client, prefix: &str, keys: &[String]) -> Result<(
     let digest = Sha256Digest::of(document.as_bytes());
     let request = Request::new(Method::POST, "")
         .query("delete", "")
-        .header("content-md5", BASE64.encode(md5(document.as_bytes())))
+        .header("content-md5", content_md5(&document))
         .header("x-amz-checksum-sha256", base64(digest))
         .header("x-amz-sdk-checksum-algorithm", "SHA256")
         .body(document.into(), digest);

@@ -2,8 +2,8 @@
 
 use super::clock;
 use super::credentials::Credentials;
-use crate::digest::Sha256Digest;
-use hmac::{Hmac, KeyInit, Mac};
+use crate::checksum::Sha256Digest;
+use digest::hmac_sha256;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use std::time::SystemTime;
@@ -50,9 +50,9 @@ pub(super) fn sign(
     let to_sign = format!("AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashed}");
     let mut key = format!("AWS4{}", credentials.secret_key).into_bytes();
     for part in [date, request.region, request.service, "aws4_request"] {
-        key = hmac(&key, part.as_bytes()).to_vec();
+        key = hmac_sha256(&key, part.as_bytes()).to_vec();
     }
-    let signature = Sha256Digest(hmac(&key, to_sign.as_bytes()));
+    let signature = Sha256Digest(hmac_sha256(&key, to_sign.as_bytes()));
     let mut authorization = HeaderValue::from_str(&format!(
         "AWS4-HMAC-SHA256 Credential={}/{scope}, SignedHeaders={signed_headers}, Signature={signature}",
         credentials.access_key
@@ -74,14 +74,6 @@ fn canonical_headers(headers: &HeaderMap) -> (String, String) {
         names.push(name.as_str());
     }
     (lines, names.join(";"))
-}
-
-fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
-    // HMAC takes keys of any length, so this cannot fail; an empty key would only make a
-    // signature that the server refuses.
-    let Ok(mut mac) = Hmac::<sha2::Sha256>::new_from_slice(key) else { return [0; 32] };
-    mac.update(message);
-    mac.finalize().into_bytes().into()
 }
 
 /// Encodes everything but letters, digits and `-._~`, as signatures demand.

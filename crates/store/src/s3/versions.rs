@@ -3,12 +3,10 @@
 use super::answer::{base64, kind_of_code};
 use super::client::{Client, Request};
 use super::document::{self, contradiction, is_truncated, next_marker, required};
-use super::put::md5;
+use super::put::content_md5;
 use super::xml;
-use crate::digest::Sha256Digest;
+use crate::checksum::Sha256Digest;
 use crate::error::{Error, ErrorKind, Result};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use http::Method;
 
 /// A version of an object, or a mark that it was deleted: the whole key, and the version's name.
@@ -107,7 +105,7 @@ async fn delete(client: &Client, prefix: &str, versions: &[Version]) -> Result<(
     let digest = Sha256Digest::of(body.as_bytes());
     let request = Request::new(Method::POST, "")
         .query("delete", "")
-        .header("content-md5", BASE64.encode(md5(body.as_bytes())))
+        .header("content-md5", content_md5(&body))
         .header("x-amz-checksum-sha256", base64(digest))
         .header("x-amz-sdk-checksum-algorithm", "SHA256")
         .body(body.into(), digest);

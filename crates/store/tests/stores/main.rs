@@ -9,5 +9,6 @@ mod faults;
 mod local;
 mod manners;
 mod moto;
+mod reaching;
 mod server;
 mod suite;

@@ -4,6 +4,8 @@ use crate::server::{Fault, MIB, Manners, Server};
 use crate::suite::{self, chunked, noise};
 use http::Method;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 use store::{ErrorKind, PutOptions, S3Config, S3Store, Sha256Digest, StorageClass, Store, Support};
 
 const INTERNAL: Fault = Fault::Status(500, "InternalError", None);
@@ -41,6 +43,25 @@ async fn what_was_sent_is_recognised_without_checksums() {
     assert!(store.get("k", None).await.unwrap().bytes(usize::MAX).await.unwrap() == content);
 }
 
+/// Parts are sent side by side, so any of them may be the one that did not arrive.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_sent_is_recognised_without_the_first_part() {
+    let server = Server::full().await;
+    let config = S3Config { tries_max: 1, answer: Duration::from_secs(2), ..server.config() };
+    let store: Arc<dyn Store> = Arc::new(S3Store::open(config).await.unwrap());
+    let content = noise(18 * MIB as usize, 4);
+    server.faults.add(Method::PUT, "partNumber=1&", Fault::Stall);
+    store.put("k", chunked(&content, None), &resuming(&content)).await.unwrap_err();
+    let sent = |number: &str| server.faults.count("PUT", &format!("where/k?partNumber={number}&"));
+    let before = (sent("2"), sent("3"), sent("4"));
+    assert_eq!(before, (1, 1, 1));
+    store.put("k", chunked(&content, None), &resuming(&content)).await.unwrap();
+    assert_eq!((sent("2"), sent("3"), sent("4")), before, "they were there");
+    assert_eq!(sent("1"), 2);
+    assert!(store.get("k", None).await.unwrap().bytes(usize::MAX).await.unwrap() == content);
+    assert_eq!(store.unfinished("").await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn an_upload_that_was_begun_with_other_content_is_given_up() {
     for manners in [Manners::default(), Manners { no_checksums: true, ..Manners::default() }] {
@@ -63,6 +84,21 @@ async fn an_upload_that_was_begun_with_other_content_is_given_up() {
             assert_eq!(meta.digest.unwrap().whole(), Some(Sha256Digest::of(&other)));
             store.delete("k").await.unwrap();
         }
+    }
+}
+
+/// One request at a time is enough for everything, whatever the server answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_request_at_a_time_is_enough() {
+    for unchecked in [false, true] {
+        let server = Server::full().await;
+        server.faults.unchecked.store(unchecked, Ordering::SeqCst);
+        let config = S3Config { requests_max: 1, ..server.config() };
+        let opened = tokio::time::timeout(Duration::from_secs(60), S3Store::open(config)).await;
+        let store = opened.expect("a place is given back before another is taken").unwrap();
+        assert_eq!(store.support().checksums_checked == Support::No, unchecked);
+        server.faults.unchecked.store(false, Ordering::SeqCst);
+        suite::run(Arc::new(store)).await;
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Args {
     /// Where the bag goes: a new directory, or a file that ends in .tar (default: in place)
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// An algorithm of the manifests: md5, sha1, sha224, sha256, sha384, sha512, blake2b512
+    /// An algorithm of the manifests: md5, sha1, sha224, sha256, sha384, sha512, sha512256, blake2b512
     #[arg(short, long = "algorithm", value_name = "NAME", default_value = "sha512")]
     algorithms: Vec<Algorithm>,
     /// A tag of bag-info.txt; may be given many times

@@ -80,10 +80,14 @@ fn list(args: &Args, global: &Global) -> Result<Exit, Failure> {
     let bag = super::open(&args.bag).map_err(super::failure)?;
     let mut lines = Vec::new();
     let mut wrong = None;
+    let mut list = if global.json { Some(output::JsonList::begin("files")?) } else { None };
     bag.fetch_list(&mut |line| {
-        if global.json {
+        if let Some(list) = &mut list {
+            let json = serde_json::json!({
+                "path": line.path, "bytes": line.length, "url": line.url, "line": line.line,
+            });
             // A reader that went away ends the list.
-            if let Err(error) = output::json(&line) {
+            if let Err(error) = list.push(&json) {
                 wrong.get_or_insert(error);
             }
         } else {
@@ -96,7 +100,9 @@ fn list(args: &Args, global: &Global) -> Result<Exit, Failure> {
     if let Some(error) = wrong {
         return Err(error.into());
     }
-    if !global.json {
+    if let Some(list) = list {
+        list.end()?;
+    } else {
         output::table(&["path", "size", "url"], lines)?;
     }
     Ok(Exit::Yes)

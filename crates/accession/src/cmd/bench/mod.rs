@@ -9,6 +9,7 @@ mod manifest;
 mod ocfl;
 mod pickup;
 mod queue;
+mod s3;
 mod timing;
 
 use crate::cli::Global;
@@ -35,6 +36,8 @@ enum Command {
     Ingest(ingest::Args),
     /// Reading and writing of large OCFL inventories, and the memory they take
     Ocfl(ocfl::Args),
+    /// Ingests into an S3 bucket with and without latency, beside rclone
+    S3(s3::Args),
     /// Answer a harness that compares job queues
     #[command(hide = true)]
     Driver(driver::Args),
@@ -48,6 +51,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         Command::Identify(args) => identify::run(args, global),
         Command::Ingest(args) => ingest::run(args, global),
         Command::Ocfl(args) => ocfl::run(args, global),
+        Command::S3(args) => s3::run(args, global),
         Command::Driver(args) => driver::run(args),
     }
 }

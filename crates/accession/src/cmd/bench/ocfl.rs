@@ -3,7 +3,7 @@
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use ::ocfl::{Algorithm, Hasher, Inventory, Limits};
+use ::ocfl::{Algorithm, Inventory, Limits, SingleHasher};
 use serde_json::json;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -97,7 +97,7 @@ fn measure(path: &Path, args: &Args) -> std::io::Result<Measured> {
     };
     let floor = median(args.runs, || {
         let mut file = File::open(path)?;
-        let mut hasher = Hasher::new(Algorithm::Sha512);
+        let mut hasher = SingleHasher::new(Algorithm::Sha512);
         let mut buffer = vec![0; 1 << 16];
         while let count @ 1.. = file.read(&mut buffer)? {
             hasher.update(&buffer[..count]);

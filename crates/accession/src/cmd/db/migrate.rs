@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 fn options() -> Options {
-    Options { connections: 1, readers: 1, patience: Duration::from_secs(15), ..Options::default() }
+    Options { connections: 1, readers: 1, timeout: Duration::from_secs(15), ..Options::default() }
 }
 
 pub fn run(args: &Args, global: &Global) -> Result<Exit, Failure> {

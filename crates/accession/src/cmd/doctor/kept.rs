@@ -7,6 +7,7 @@ use crate::session::{Session, data_directory};
 use archive::config::Config;
 use archive::registry::collection::{self, Collection};
 use archive::registry::placed;
+use archive::stores::Stores;
 use std::collections::BTreeSet;
 
 pub fn all(config: &Config, global: &Global) -> Result<Vec<Finding>, Failure> {
@@ -31,6 +32,7 @@ pub fn all(config: &Config, global: &Global) -> Result<Vec<Finding>, Failure> {
     });
     let (collections, with_copies, missing, lost, data) = looked?;
     let mut findings = Vec::new();
+    findings.extend(unknown(config, &session)?);
     findings.extend(untold(config, &collections));
     findings.extend(unused(config, &collections, &with_copies));
     match lost {
@@ -54,6 +56,20 @@ pub fn all(config: &Config, global: &Global) -> Result<Vec<Finding>, Failure> {
 
 fn lines(missing: &[String], data: &std::path::Path) -> String {
     missing.iter().map(|name| placed::lines_for(name, data)).collect::<Vec<_>>().join(", ")
+}
+
+/// A database that is new beside stores that are not. A store that does not answer has a finding of its own.
+fn unknown(config: &Config, session: &Session) -> Result<Option<Finding>, Failure> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let stores = Stores::configured(config);
+    let older = runtime.block_on(placed::older_store(&session.db, &stores)).ok().flatten();
+    Ok(older.map(|store| {
+        Finding::problem(
+            "registry",
+            placed::advice(&store),
+            format!("accession registry rebuild --from {store}"),
+        )
+    }))
 }
 
 /// Collections that promise mail where none is sent.

@@ -58,7 +58,7 @@ pub fn database(global: &Global) -> Vec<Finding> {
     let options = Options {
         connections: 2,
         readers: 1,
-        patience: Duration::from_secs(5),
+        timeout: Duration::from_secs(5),
         ..Options::default()
     };
     let opened = Db::open(&address, archive::MIGRATIONS, &options);

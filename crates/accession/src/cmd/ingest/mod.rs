@@ -6,6 +6,7 @@ use super::deposit::{self, How};
 use super::notify::{self, Timeout};
 use super::same_name::{self, Asking};
 use super::site;
+use super::waiting;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -46,7 +47,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let ids: Vec<i64> = receipts.iter().map(|r| r.batch).collect();
     let worked = work_on(&site, ids.clone(), args.notify.notify_timeout, global);
     let batches = site::block_on(worked)??;
-    let exit = deposit::show_batches(&site, &batches, global)?;
+    let exit = waiting::show_batches(&site, &batches, global)?;
     if !global.json && !global.quiet {
         same_name::tell(&site, &ids)?;
     }
@@ -69,9 +70,9 @@ pub async fn work_on(
         tokio::spawn(archive::worker::work(site.clone(), settings, |p, _| p != WATCHING, stopped));
     let bars = (!global.quiet).then(|| match std::io::stderr().is_terminal() && !global.json {
         true => tokio::spawn(progress::show(site.clone(), ids.clone())),
-        false => tokio::spawn(deposit::say_why_it_waits(site.clone(), ids.clone(), false)),
+        false => tokio::spawn(waiting::say_why_it_waits(site.clone(), ids.clone(), false)),
     });
-    let waited = deposit::wait(site, ids.clone());
+    let waited = waiting::wait(site, ids.clone());
     tokio::pin!(waited);
     let mut interrupted = stop.subscribe();
     let batches = tokio::select! {

@@ -142,19 +142,11 @@ fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> archive::Result<Seen> {
                 ..ListFilter::default()
             };
             jobs.extend(view::list(tx, &catalog, &filter)?);
-            open = Some(*id);
+            open = Some(batch);
         }
     }
     if let (None, true, Some(batch)) = (&waiting, jobs.is_empty(), open) {
-        let filter = ListFilter {
-            status: Some(Status::Queued),
-            batch: Some(batch),
-            limit: 1,
-            ..ListFilter::default()
-        };
-        if let Some(job) = view::list(tx, &catalog, &filter)?.first() {
-            waiting = Some(view::why(tx, tx.now(), &catalog, job.id)?);
-        }
+        waiting = waits::idle(tx, &catalog, &batch)?;
     }
     Ok(Seen { total, done, failed, jobs, waiting })
 }

@@ -4,7 +4,7 @@ use super::{Format, Output, parse_profile, refuse_mixed_output};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use checkm::{Hash, Header, Profile, Scan, ScanError, Scanned, WriteError, Writer};
+use checkm::{Header, Profile, Scan, ScanError, Scanned, WriteError, Writer};
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 
@@ -126,12 +126,12 @@ fn except(mut settings: Scan, args: &Args, destination: &Output) -> Scan {
 fn scan(args: &Args) -> Scan {
     Scan {
         profile: args.profile,
-        hash: match args.algorithm {
-            Algorithm::Md5 => Hash::Md5,
-            Algorithm::Sha1 => Hash::Sha1,
-            Algorithm::Sha256 => Hash::Sha256,
-            Algorithm::Sha384 => Hash::Sha384,
-            Algorithm::Sha512 => Hash::Sha512,
+        algorithm: match args.algorithm {
+            Algorithm::Md5 => checkm::Algorithm::Md5,
+            Algorithm::Sha1 => checkm::Algorithm::Sha1,
+            Algorithm::Sha256 => checkm::Algorithm::Sha256,
+            Algorithm::Sha384 => checkm::Algorithm::Sha384,
+            Algorithm::Sha512 => checkm::Algorithm::Sha512,
         },
         base_url: args.base_url.clone(),
         has_times: !args.no_times,

@@ -132,12 +132,12 @@ pub async fn log(args: LogArgs, global: &Global) -> Result<Exit, Failure> {
             let user = about.user.as_ref().map(|u| json!({"name": u.name, "address": u.address}));
             output::json(&json!({
                 "version": version.name().to_string(),
-                "created": about.created,
+                "created_at": super::time(&about.created),
                 "message": about.message,
                 "user": user,
                 "files": version.file_count(),
                 "added": added,
-                "modified": modified,
+                "changed": modified,
                 "renamed": renamed,
                 "removed": removed,
             }))?;

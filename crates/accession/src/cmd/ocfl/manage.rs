@@ -5,6 +5,7 @@ use super::{failure, open_root, open_store};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::session::parse_duration;
 use ocfl::{Layout, Leftover, LeftoverKind as Kind, Outcome, Spec, StorageRoot, Sweep};
 use serde_json::json;
 use std::time::Duration;
@@ -61,7 +62,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "root")]
     store: Option<String>,
     /// Leave alone what is younger: 30m, 24h, 14d, or 0
-    #[arg(long, default_value = "24h", value_parser = duration, value_name = "TIME")]
+    #[arg(long, default_value = "24h", value_parser = parse_duration, value_name = "TIME")]
     older_than: Duration,
     /// Only tell what would be done
     #[arg(long)]
@@ -173,23 +174,6 @@ fn outcome(leftover: &Leftover, dry_run: bool) -> &'static str {
     }
 }
 
-/// `90s`, `30m`, `24h`, `14d`, or `0`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        "" if number == "0" => 1,
-        _ => return Err("a time is a number and s, m, h or d, such as 24h".to_owned()),
-    };
-    let number: u64 = number.parse().map_err(|error| format!("{error}"))?;
-    let seconds = number.checked_mul(seconds).ok_or("this is too long")?;
-    Ok(Duration::from_secs(seconds))
-}
-
 #[derive(clap::Args)]
 pub struct PurgeArgs {
     /// The root (a directory, s3://bucket/prefix or a store's name) and the object (its identifier,
@@ -247,20 +231,4 @@ pub async fn purge(args: PurgeArgs, global: &Global) -> Result<Exit, Failure> {
         ))?;
     }
     Ok(Exit::Yes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::duration;
-    use std::time::Duration;
-
-    #[test]
-    fn times_as_people_write_them() {
-        assert_eq!(duration("0"), Ok(Duration::ZERO));
-        assert_eq!(duration("30m"), Ok(Duration::from_secs(1800)));
-        assert_eq!(duration("14d"), Ok(Duration::from_secs(14 * 86_400)));
-        for bad in ["", "5", "h", "1w", "-1h", "99999999999999999999d", "9999999999999999999d"] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -15,6 +15,11 @@ use std::path::Path;
 use std::sync::Arc;
 use store::{LocalOptions, LocalStore, Store};
 
+/// When a version was made, as JSON has times; `None` if the inventory says something that is no time.
+fn time(text: &str) -> Option<String> {
+    text.parse::<jiff::Timestamp>().ok().map(|at| at.to_string())
+}
+
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   accession ocfl init /srv/archive

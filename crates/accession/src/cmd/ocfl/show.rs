@@ -32,10 +32,10 @@ pub async fn show(args: ShowArgs, global: &Global) -> Result<Exit, Failure> {
             "id": object.id(),
             "path": object.path(),
             "spec": inventory.spec().as_str(),
-            "digestAlgorithm": inventory.algorithm().name(),
+            "digest_algorithm": inventory.algorithm().name(),
             "head": inventory.head().to_string(),
             "version": version.name().to_string(),
-            "created": about.created,
+            "created_at": super::time(&about.created),
             "message": about.message,
             "user": user,
         }))?;

@@ -501,16 +501,8 @@ pub fn unpause(args: Unpause, global: &Global) -> Result<Exit, Failure> {
 #[command(after_help = "Example:\n  accession queue prune --ended-before 30d")]
 pub struct Prune {
     /// Everything that ended longer ago than this (default: each queue's retention_seconds)
-    #[arg(long, value_parser = parse_days, value_name = "TIME")]
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     ended_before: Option<Duration>,
-}
-
-/// `30d` as well as what [`parse_duration`] takes.
-fn parse_days(text: &str) -> Result<Duration, String> {
-    match text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok()) {
-        Some(days) => Ok(Duration::from_secs(days.saturating_mul(86_400))),
-        None => parse_duration(text),
-    }
 }
 
 pub fn prune(args: Prune, global: &Global) -> Result<Exit, Failure> {

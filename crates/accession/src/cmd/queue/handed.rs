@@ -28,18 +28,25 @@ impl Handed {
 
     /// What the program left; a success without a file leaves the state as it is.
     pub fn outcome(&self) -> Outcome {
-        let bad = |why: String| {
+        let refused = |code, why: String| {
             let why = format!(
                 "the program wrote a state that cannot be kept: {why}; write one JSON object to the file that ACCESSION_STATE_OUT names, or nothing"
             );
-            Outcome::Permanent(JobError::new("bad_state", why))
+            Outcome::Permanent(JobError::new(code, why))
         };
+        let bad = |why| refused("bad_state", why);
         let mut text = Vec::new();
         let read =
-            File::open(self.out()).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut text));
+            File::open(self.out()).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text));
         match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Outcome::success(),
             Err(error) => return bad(error.to_string()),
+            Ok(_) if text.len() as u64 > BYTES_MAX => {
+                let why = format!(
+                    "it has more than {BYTES_MAX} bytes; keep large data in a file and name it in the state"
+                );
+                return refused("state_too_large", why);
+            }
             Ok(_) if text.trim_ascii().is_empty() => return Outcome::success(),
             Ok(_) => {}
         }
@@ -69,6 +76,8 @@ mod tests {
         assert_eq!(left(Some(" \n")), Outcome::success());
         let state = JobState::from_iter([("pages".to_string(), 3.into())]);
         assert_eq!(left(Some("{\"pages\": 3}\n")), Outcome::Success(Handover::with_state(state)));
+        let large = format!("{{\"pages\": \"{}\"}}", "1".repeat(BYTES_MAX as usize));
+        assert!(matches!(left(Some(&large)), Outcome::Permanent(e) if e.code == "state_too_large"));
         for wrong in ["[1]", "{\"pages\": 3", "3"] {
             assert!(matches!(left(Some(wrong)), Outcome::Permanent(e) if e.code == "bad_state"));
         }

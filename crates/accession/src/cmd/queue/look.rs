@@ -1,13 +1,12 @@
-//! Commands that look and change nothing (but `review --seen` and `batches --delete`).
+//! Commands that look and change nothing (but `review --seen`).
 
 use super::define::told;
 use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_duration};
-use archive::intake::cancelling;
+use queue::rules::history;
 use queue::rules::operator::{Actor, review as seen_rule};
-use queue::rules::{batch, history, report};
 use queue::view::{self, JobView, ListFilter, ago, show_time};
 use queue::{Catalog, Status};
 use std::collections::BTreeMap;
@@ -56,16 +55,26 @@ pub fn list(args: List, global: &Global) -> Result<Exit, Failure> {
             Ok((view::list(tx, catalog, &filter)?, now))
         })?,
     );
-    let next = jobs.last().filter(|_| jobs.len() as i64 == limit).map(|job| job.id.into());
+    let next = next_page(&jobs, limit, |job| job.id);
     if session.json {
         output::json_list("jobs", &jobs, next)?;
         return Ok(Exit::Yes);
     }
     jobs_table(&jobs, now)?;
+    tell_next(next.as_ref());
+    Ok(Exit::Yes)
+}
+
+/// Where the next page begins, if this one is full.
+pub fn next_page<T>(page: &[T], limit: i64, id: impl Fn(&T) -> i64) -> Option<serde_json::Value> {
+    let is_full = usize::try_from(limit).is_ok_and(|limit| page.len() >= limit);
+    page.last().filter(|_| is_full).map(|last| id(last).into())
+}
+
+pub fn tell_next(next: Option<&serde_json::Value>) {
     if let Some(last) = next {
         anstream::eprintln!("there may be more: --before {last}");
     }
-    Ok(Exit::Yes)
 }
 
 fn status_named(name: &str) -> Result<Status, Failure> {
@@ -351,6 +360,9 @@ pub fn stuck(args: Stuck, global: &Global) -> Result<Exit, Failure> {
 pub struct Failed {
     /// Only this queue, or one stage of it: ingest/validating
     name: Option<String>,
+    /// Only jobs with smaller numbers
+    #[arg(long, value_name = "JOB")]
+    before: Option<i64>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
 }
@@ -359,16 +371,22 @@ pub fn failed(args: Failed, global: &Global) -> Result<Exit, Failure> {
     let session = Session::open(global)?;
     let (jobs, now) = session.read(move |tx, now, catalog| {
         let place = place(catalog, args.name.as_deref())?;
-        Ok((view::failed(tx, catalog, place, false, args.limit)?, now))
+        Ok((view::failed(tx, catalog, place, false, args.before, args.limit)?, now))
     })?;
-    failures_table(&session, &jobs, now)?;
+    failures_table(&session, &jobs, args.limit, now)?;
     Ok(Exit::Yes)
 }
 
 /// The error comes last and is cut to the terminal; `show` has all of it.
-fn failures_table(session: &Session, jobs: &[JobView], now: db::Micros) -> Result<(), Failure> {
+fn failures_table(
+    session: &Session,
+    jobs: &[JobView],
+    limit: i64,
+    now: db::Micros,
+) -> Result<(), Failure> {
+    let next = next_page(jobs, limit, |job| job.id);
     if session.json {
-        return Ok(output::json_list("jobs", &jobs, None)?);
+        return Ok(output::json_list("jobs", &jobs, next)?);
     }
     let rows = jobs.iter().map(|j| {
         vec![
@@ -385,6 +403,7 @@ fn failures_table(session: &Session, jobs: &[JobView], now: db::Micros) -> Resul
     if let (Some(first), true) = (jobs.first(), output::terminal_width().is_some()) {
         anstream::eprintln!("`accession queue show {}` shows a job in full", first.id);
     }
+    tell_next(next.as_ref());
     Ok(())
 }
 
@@ -398,6 +417,9 @@ pub struct Review {
     /// Mark this job as seen; it stays failed
     #[arg(value_parser = number, long, value_name = "JOB")]
     seen: Vec<i64>,
+    /// Only jobs with smaller numbers
+    #[arg(long, value_name = "JOB")]
+    before: Option<i64>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
     #[command(flatten)]
@@ -427,9 +449,9 @@ pub fn review(args: Review, global: &Global) -> Result<Exit, Failure> {
     }
     let (jobs, now) = session.read(move |tx, now, catalog| {
         let place = place(catalog, args.name.as_deref())?;
-        Ok((view::failed(tx, catalog, place, true, args.limit)?, now))
+        Ok((view::failed(tx, catalog, place, true, args.before, args.limit)?, now))
     })?;
-    failures_table(&session, &jobs, now)?;
+    failures_table(&session, &jobs, args.limit, now)?;
     Ok(Exit::Yes)
 }
 
@@ -491,157 +513,4 @@ fn grouped(stages: &[String]) -> String {
         several => format!("{pipeline} ({})", several.len()),
     });
     shown.collect::<Vec<_>>().join(", ")
-}
-
-#[derive(clap::Args)]
-#[command(after_help = "Examples:
-  accession queue batches
-  accession queue batches 3
-  accession queue batches 3 --report-again
-  accession queue batches 3 --delete --reason 'sent twice'")]
-pub struct Batches {
-    /// Show this batch and its newest report
-    #[arg(value_parser = number)]
-    batch: Option<i64>,
-    /// Write its report again
-    #[arg(long, requires = "batch", conflicts_with = "delete")]
-    report_again: bool,
-    /// Delete a held or failed batch: its jobs are cancelled, its reports kept
-    #[arg(long, requires = "batch")]
-    delete: bool,
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-    #[arg(long, default_value_t = 50)]
-    limit: i64,
-    #[command(flatten)]
-    act: Act,
-}
-
-pub fn batches(args: Batches, global: &Global) -> Result<Exit, Failure> {
-    let session = Session::open(global)?;
-    let Some(id) = args.batch else { return list_batches(&session, args.limit) };
-    if args.report_again {
-        return report_again(&session, id);
-    }
-    if args.delete {
-        return delete_batch(&session, id, args.yes, &args.act);
-    }
-    let (found, newest) =
-        session.read(move |tx, _, _| Ok((batch::load(tx, id)?, report::newest(tx, id)?)))?;
-    let report: Option<serde_json::Value> =
-        newest.and_then(|text| serde_json::from_str(&text).ok());
-    if session.json {
-        output::json(&serde_json::json!({"batch": batch_json(&found), "report": report}))?;
-        return Ok(Exit::Yes);
-    }
-    output::list(BATCH_HEADERS, [batch_row(&found)], &["submitter", "label"])?;
-    if let Some(report) = report {
-        output::line(&format!("\nreport version {}", report["version"]))?;
-        let empty = Vec::new();
-        for key in ["failures", "changed"] {
-            let items = report[key].as_array().unwrap_or(&empty);
-            if items.is_empty() {
-                continue;
-            }
-            output::line(&format!("\n{key}:"))?;
-            let text =
-                |v: &serde_json::Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
-            let rows = items.iter().map(|i| {
-                vec![
-                    text(&i["job"]),
-                    text(&i["subject"]),
-                    text(&i["status"]),
-                    text(&i["stage"]),
-                    output::in_one_line(i["why"].as_str().unwrap_or_default()),
-                ]
-            });
-            output::table(&["job", "subject", "status", "stage", "why"], rows)?;
-        }
-    }
-    Ok(Exit::Yes)
-}
-
-const BATCH_HEADERS: &[&str] =
-    &["batch", "state", "jobs", "open", "succeeded", "failed", "cancelled", "submitter", "label"];
-
-fn batch_row(b: &batch::Batch) -> Vec<String> {
-    let state = if b.is_held() { format!("held ({})", b.state) } else { b.state.to_string() };
-    vec![
-        b.id.to_string(),
-        state,
-        b.total.to_string(),
-        b.open.to_string(),
-        b.succeeded.to_string(),
-        b.failed.to_string(),
-        b.cancelled.to_string(),
-        b.submitter.clone(),
-        b.label.clone(),
-    ]
-}
-
-fn batch_json(b: &batch::Batch) -> serde_json::Value {
-    serde_json::json!({
-        "id": b.id, "label": b.label, "state": b.state, "held": b.is_held(), "collection": b.collection, "submitter": b.submitter,
-        "total": b.total, "unfinished": b.open, "succeeded": b.succeeded, "failed": b.failed, "cancelled": b.cancelled,
-        "created_at": b.created_at, "updated_at": b.updated_at, "error": b.error,
-    })
-}
-
-pub fn list_batches(session: &Session, limit: i64) -> Result<Exit, Failure> {
-    let found = session.read(move |tx, _, _| batch::list(tx, None, None, limit))?;
-    match session.json {
-        true => {
-            output::json_list("batches", &found.iter().map(batch_json).collect::<Vec<_>>(), None)?;
-        }
-        false => {
-            let flexible = ["submitter", "label"];
-            output::list(BATCH_HEADERS, found.iter().map(batch_row), &flexible)?;
-        }
-    }
-    Ok(Exit::Yes)
-}
-
-pub fn report_again(session: &Session, id: i64) -> Result<Exit, Failure> {
-    session.write(move |tx, now, _| batch::report_again(tx, now, id))?;
-    let written = session.write(report::write_next)?;
-    let version = written.map_or(0, |r| r.version);
-    told(
-        session,
-        &serde_json::json!({"id": id, "version": version}),
-        &format!("batch {id} reported again"),
-    )
-}
-
-pub fn delete_batch(session: &Session, id: i64, yes: bool, act: &Act) -> Result<Exit, Failure> {
-    let found = session.read(move |tx, _, _| batch::load(tx, id))?;
-    batch::refuse_delete(&found)?;
-    super::confirm(
-        yes,
-        &format!(
-            "batch {id} would be deleted, and its unfinished ({}) and failed ({}) jobs cancelled.",
-            found.open, found.failed
-        ),
-    )?;
-    let mut after = Some(0);
-    while let Some(from) = after {
-        let act = act.clone();
-        after = session.write(move |tx, now, catalog| {
-            cancelling::cancel_some(
-                tx,
-                now,
-                catalog,
-                Actor { who: &act.who(), reason: &act.reason },
-                id,
-                from,
-                500,
-            )
-        })?;
-    }
-    session.write(move |tx, now, _| batch::delete(tx, now, id))?;
-    told(
-        session,
-        &serde_json::json!({"deleted": id}),
-        &format!("batch {id} deleted; its reports are kept"),
-    )
 }

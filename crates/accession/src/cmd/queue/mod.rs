@@ -2,6 +2,7 @@
 
 pub mod act;
 mod add;
+pub mod batches;
 mod define;
 mod exec;
 mod guard;
@@ -16,6 +17,7 @@ mod work;
 pub use look::print_stats;
 pub use work::stop_on_signals;
 
+use super::jobs::JobCommand;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use clap::Subcommand;
@@ -24,7 +26,7 @@ use clap::Subcommand;
 #[command(after_help = "Examples:
   accession queue create files
   accession queue add files a.fits b.fits
-  accession queue work files --exec 'gzip -k -- {subject}' --until-empty
+  accession queue work files --exec 'gzip -k -- \"$ACCESSION_SUBJECT\"' --until-empty
   accession queue stats
   accession queue why 2")]
 pub struct Args {
@@ -42,67 +44,13 @@ enum Command {
     Delete(define::Delete),
     /// Add subjects to a queue
     Add(add::Add),
-    /// List jobs, newest first
-    #[command(after_help = "Examples:
-  accession queue list files --status failed
-  accession queue list --batch 3 --json")]
-    List(look::List),
-    /// Show a job with its whole history
-    #[command(after_help = "Example:
-  accession queue show 12")]
-    Show(look::Show),
-    /// Say in one sentence why a job is not running now
-    #[command(after_help = "Example:
-  accession queue why 12")]
-    Why(look::Why),
+    #[command(flatten)]
+    Job(JobCommand),
     /// Depths, oldest age, rates, failures by error
     #[command(after_help = "Examples:
   accession queue stats
   accession queue stats files --json")]
     Stats(look::Stats),
-    /// What has not moved for long, and why
-    #[command(after_help = "Examples:
-  accession queue stuck
-  accession queue stuck files --over 10m")]
-    Stuck(look::Stuck),
-    /// List failed jobs
-    #[command(after_help = "Examples:
-  accession queue failed
-  accession queue failed files --limit 500")]
-    Failed(look::Failed),
-    /// List failed jobs nobody has looked at, or mark them as seen
-    Review(look::Review),
-    /// Requeue all failed jobs that fit a filter
-    Retry(act::Retry),
-    /// Send a job again, to the stage it failed in or an earlier one
-    #[command(after_help = "Example:
-  accession queue requeue 12 13 --reason 'the disk was replaced'")]
-    Requeue(act::Requeue),
-    /// Hold jobs, a batch or a collection: running ones finish their stage
-    #[command(after_help = "Examples:
-  accession queue hold 12 --reason 'ask Ann first'
-  accession queue hold --batch 3")]
-    Hold(act::Hold),
-    /// Release what was held
-    #[command(after_help = "Examples:
-  accession queue release 12
-  accession queue release --batch 3")]
-    Release(act::Release),
-    /// Cancel jobs or a batch; running ones are asked to stop
-    #[command(after_help = "Examples:
-  accession queue cancel 12 --reason 'sent twice'
-  accession queue cancel --batch 3")]
-    Cancel(act::Cancel),
-    /// Stop handing out jobs of a queue, a stage or everything
-    #[command(after_help = "Examples:
-  accession queue pause files --reason 'network works tonight'
-  accession queue pause --all")]
-    Pause(act::Pause),
-    /// Go on handing out jobs
-    #[command(after_help = "Examples:
-  accession queue unpause files
-  accession queue unpause --all")]
-    Unpause(act::Unpause),
     /// Cancel all waiting jobs of a queue
     #[command(after_help = "Example:
   accession queue empty files --reason 'the wrong list'")]
@@ -116,7 +64,7 @@ enum Command {
   accession queue workers")]
     Workers(look::Workers),
     /// List batches, or show, report or delete one
-    Batches(look::Batches),
+    Batches(batches::Batches),
     /// Remove ended jobs and their history now
     Prune(act::Prune),
     /// A live view of all queues
@@ -136,28 +84,16 @@ enum Command {
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     match args.command {
+        Command::Job(command) => command.run(global),
         Command::Create(args) => define::create(args, global),
         Command::Delete(args) => define::delete(args, global),
         Command::Add(args) => add::run(args, global),
-        Command::List(args) => look::list(args, global),
-        Command::Show(args) => look::show(args, global),
-        Command::Why(args) => look::why(args, global),
         Command::Stats(args) => look::stats(args, global),
-        Command::Stuck(args) => look::stuck(args, global),
-        Command::Failed(args) => look::failed(args, global),
-        Command::Review(args) => look::review(args, global),
-        Command::Retry(args) => act::retry(args, global),
-        Command::Requeue(args) => act::requeue(args, global),
-        Command::Hold(args) => act::hold(args, global),
-        Command::Release(args) => act::release(args, global),
-        Command::Cancel(args) => act::cancel(args, global),
-        Command::Pause(args) => act::pause(args, global),
-        Command::Unpause(args) => act::unpause(args, global),
         Command::Empty(args) => define::empty(args, global),
         Command::Set(args) => define::set(args, global),
         Command::Budget(args) => define::budget(args, global),
         Command::Workers(args) => look::workers(args, global),
-        Command::Batches(args) => look::batches(args, global),
+        Command::Batches(args) => batches::batches(args, global),
         Command::Prune(args) => act::prune(args, global),
         Command::Watch(args) => watch::run(args, global),
         Command::Work(args) => work::run(args, global),

@@ -34,7 +34,6 @@ the double quotes. Write -- before a subject that may begin with a dash.
 Exit status: 0 all that ran here ended well; 1 a job failed here for good, or --once found none.
 
 Examples:
-  accession queue work files --exec 'gzip -k -- {subject}'
   accession queue work files --exec './store \"$ACCESSION_SUBJECT\"' --workers 8 --timeout 10m
   accession queue work files --exec 'true' --until-empty"
 )]
@@ -231,5 +230,6 @@ async fn listen(stop: watch::Sender<Stop>, grace: Duration) {
             grace.as_secs()
         ),
     }
+    archive::package::program::end_all();
     std::process::exit(130);
 }

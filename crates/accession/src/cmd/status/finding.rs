@@ -274,7 +274,10 @@ fn failed_batches(seen: &Snapshot, found: &mut Vec<Finding>) {
     );
     let since = failed.shown.iter().map(|b| b.updated_at).min().unwrap_or(seen.now);
     let finding = Finding::wrong("batches_failed", text).count(failed.total).since(since);
-    found.push(finding.helps(format!("accession batches show {}", newest.id)));
+    found.push(finding.helps(match failed.total > failed.shown.len() as i64 {
+        true => "accession batches list --state failed".to_string(),
+        false => format!("accession batches show {}", newest.id),
+    }));
 }
 
 /// Ready jobs that no running worker takes.
@@ -355,7 +358,7 @@ fn holds(seen: &Snapshot, found: &mut Vec<Finding>) {
     let rest = holds.total - holds.shown.len() as i64;
     if rest > 0 {
         let text = format!(
-            "{rest} more batches or collections are held; the newest {} of {} are shown",
+            "{rest} more batches, collections or jobs are held; the newest {} of {} are shown",
             holds.shown.len(),
             holds.total
         );
@@ -386,10 +389,15 @@ fn held(seen: &Snapshot, hold: &Hold) -> Finding {
             format!("batch {} is held", name(&hold.name)),
             format!("accession batches release {}", hold.name),
         ),
+        "job" => (
+            "job_held",
+            format!("job {} finishes its stage and is held then,", name(&hold.name)),
+            format!("accession jobs release {}", hold.name),
+        ),
         _ => (
-            "collection_frozen",
-            format!("collection {} is frozen", name(&hold.name)),
-            format!("accession collection thaw {}", quoted(&hold.name)),
+            "collection_held",
+            format!("collection {} is held", name(&hold.name)),
+            format!("accession collection release {}", quoted(&hold.name)),
         ),
     };
     let text = format!(

@@ -21,7 +21,7 @@ fn batch(batch: &Batch) -> Value {
         "collection": batch.collection,
         "submitter": batch.submitter,
         "state": batch.state,
-        "held": batch.held,
+        "held": batch.is_held(),
         "total": batch.total,
         "succeeded": batch.succeeded,
         "failed": batch.failed,

@@ -199,7 +199,7 @@ fn batches(seen: &Snapshot) -> Result<(), Failure> {
         vec![
             b.id.to_string(),
             cut(&b.label, NAME_MAX),
-            if b.held { format!("held ({})", b.state) } else { b.state.to_string() },
+            if b.is_held() { format!("held ({})", b.state) } else { b.state.to_string() },
             format!("{}/{}", b.succeeded, b.total),
             b.failed.to_string(),
             ago(seen.now - b.created_at),

@@ -78,6 +78,26 @@ fn content_that_a_deposit_holds_too_is_repaired_before_a_version_refers_to_it() 
     }
 }
 
+/// A bucket tells by its listing what it lacks.
+#[test]
+fn a_bucket_that_lost_content_is_repaired_too() {
+    for name in NAMES {
+        for damage in [Damage::Remove, Damage::Shorten] {
+            let world = World::half_remote();
+            let files = [(NAMES[0], noise(100, 7)), (NAMES[1], noise(300 * 1024, 8))];
+            let package = directory(&world.path("box"), &files);
+            assert_eq!(world.ingest(&package, &[])["state"], "completed");
+            let bucket = world.s3.as_ref().unwrap().file("bucket", "root");
+            damage.inflict(&find(&bucket, name).expect("it was stored"));
+            directory(&package, &[("more.txt", "more")]);
+            let report = world.ingest(&package, &[]);
+            assert_eq!(report["objects"][0]["version"], 2, "{name} {damage:?} {report:#}");
+            assert_eq!(events(&world, "recovery").len(), 1, "{name} {damage:?}");
+            world.check();
+        }
+    }
+}
+
 #[test]
 fn a_deposit_that_changes_nothing_repairs_the_copies_of_what_it_holds() {
     for name in NAMES {

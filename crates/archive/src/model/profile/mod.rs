@@ -3,6 +3,7 @@
 mod change;
 
 use crate::config::{Problem, bytes, check_bounds, check_name};
+use crate::model::item::Update;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ pub struct Profile {
     pub callback: Option<Callback>,
     pub identifiers: Identifiers,
     pub local_ids: LocalIds,
-    pub update_mode: UpdateMode,
+    pub update_mode: Update,
     /// How long what failed is kept, where it is not `limits.invalid_package_retention_days`.
     pub invalid_retention_days: Option<u32>,
     /// Whether deposited packages are removed once they are ingested and unchanged.
@@ -53,7 +54,7 @@ impl Default for Profile {
             callback: None,
             identifiers: Identifiers::Mint,
             local_ids: LocalIds::Optional,
-            update_mode: UpdateMode::Replace,
+            update_mode: Update::Replace,
             invalid_retention_days: None,
             remove_packages: false,
             bytes_max: None,
@@ -147,16 +148,6 @@ pub enum LocalIds {
     Forbidden,
 }
 
-/// What becomes of files that the current version has and a new deposit does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum UpdateMode {
-    /// They are not in the new version.
-    Replace,
-    /// They stay.
-    Add,
-}
-
 /// A program that looks at what is deposited, such as a virus scanner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -202,6 +193,11 @@ pub enum Fails {
 }
 
 impl Profile {
+    /// The time between two fixity checks of a copy.
+    pub fn fixity_micros(&self) -> db::Micros {
+        i64::from(self.fixity_days) * 86_400 * 1_000_000
+    }
+
     /// Reads a profile as it is kept in the database.
     pub fn from_json(text: &str) -> Result<Profile> {
         serde_json::from_str(text).map_err(|error| {

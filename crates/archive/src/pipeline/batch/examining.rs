@@ -3,11 +3,12 @@
 
 use super::batch_of;
 use crate::app::Site;
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::into_queue;
 use crate::model::error::{Error, Result};
 use crate::model::item::Source;
 use crate::model::problem::Problems;
-use crate::package::kind::{self, Deposited};
+use crate::package::kind;
 use crate::package::payload;
 use crate::package::unpack::unwritable;
 use crate::package::validate::check_claimed;
@@ -16,10 +17,11 @@ use crate::pipeline::Stage;
 use crate::pipeline::ingest::room::DiskRoom;
 use crate::registry::deposit::{Deposit, find};
 use crate::transfer::fetch::Expect;
+use crate::transfer::share;
 use db::{Statement, Tx, statement};
 use queue::rules::batch::{self, Batch};
 use queue::runtime::{Context, Handler};
-use queue::{Carryover, Claimed, Outcome};
+use queue::{Carryover, Claimed, Outcome, StageSettings};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,6 +29,11 @@ pub struct Examining(Arc<Site>);
 
 impl Stage for Examining {
     const NAME: &'static str = "examining";
+
+    fn defaults() -> StageSettings {
+        // Most deposits are examined at once; manifests by URL may wait for their servers.
+        StageSettings { workers: 8, ..StageSettings::default() }
+    }
 
     fn handler(site: &Arc<Site>) -> impl Handler {
         Examining(site.clone())
@@ -74,7 +81,13 @@ async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<O
         (None, source) => kind::of_path(&source.path().unwrap_or_default())?,
     };
     let kept = match kind {
-        Deposited::Manifest => Some(keep(site, &deposit).await?),
+        DepositKind::Manifest if waits_for_a_server(&deposit) => {
+            match site.shares.examining.enter(context.places()).await {
+                None => return share::put_off(&site.db).await,
+                Some(_inside) => Some(keep(site, &deposit).await?),
+            }
+        }
+        DepositKind::Manifest => Some(keep(site, &deposit).await?),
         _ => None,
     };
     deposit.kind = Some(kind.name().to_string());
@@ -82,6 +95,11 @@ async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<O
     context.record(move |tx| examined(tx, id, kind, kept.as_deref()).map_err(into_queue));
     context.carry_over(Carryover::new((deposit, batch)));
     Ok(Outcome::success())
+}
+
+/// Whether the manifest has to be downloaded.
+fn waits_for_a_server(deposit: &Deposit) -> bool {
+    deposit.payload.is_none() && deposit.source.is_remote()
 }
 
 /// The deposit that a job is about, and its batch.
@@ -93,7 +111,7 @@ pub(super) async fn of_job(site: &Site, job: &Claimed) -> Result<(Deposit, Batch
     site.db.read(move |tx| Ok((find(tx, id)?, batch::load(tx, id)?))).await
 }
 
-fn examined(tx: &mut Tx<'_>, batch: i64, kind: Deposited, payload: Option<&str>) -> Result<()> {
+fn examined(tx: &mut Tx<'_>, batch: i64, kind: DepositKind, payload: Option<&str>) -> Result<()> {
     const EXAMINED: Statement = statement!(deposit::deposit_examined);
     tx.send(&EXAMINED, &db::params![batch, kind.name(), payload])?;
     Ok(())

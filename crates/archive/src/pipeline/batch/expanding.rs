@@ -4,8 +4,9 @@
 use super::batch_of;
 use super::examining::{of_job, refuse};
 use crate::app::Site;
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
-use crate::model::item::{Item, Kind, Source};
+use crate::model::item::{Item, Source};
 use crate::model::problem::Problems;
 use crate::model::text::plural;
 use crate::package::Owner;
@@ -92,12 +93,11 @@ impl Expander {
     /// the batch is accepted.
     fn run(&self) -> Result<(u64, Vec<Entry>)> {
         let options = &self.deposit.options;
-        let kind = match self.deposit.kind.as_deref() {
-            Some("manifest") => return Ok((self.manifest()?, Vec::new())),
-            Some("directory") => Kind::Directory,
-            Some("container") => Kind::Container,
-            _ => Kind::File,
-        };
+        let kind = self.deposit.kind.as_deref().and_then(DepositKind::from_name);
+        let kind = kind.unwrap_or(DepositKind::File);
+        if kind == DepositKind::Manifest {
+            return Ok((self.manifest()?, Vec::new()));
+        }
         let item = Item {
             kind,
             source: self.deposit.source.clone(),
@@ -178,7 +178,7 @@ impl Expander {
         }
         if rows == Some(Rows::OneObject) {
             let item = Item {
-                kind: Kind::ObjectManifest,
+                kind: DepositKind::Manifest,
                 source: Source::from_path(&path)?,
                 name: self.deposit.name.clone(),
                 identifier: options.identifier.clone(),
@@ -207,13 +207,11 @@ impl Expander {
     }
 
     fn entry(&self, number: i64, item: &Item) -> Result<Entry> {
-        let subject = match (&item.identifier, item.local_ids.first()) {
-            (Some(id), _) | (None, Some(id)) => queue::subject::encode(id.as_bytes())?,
-            // The name of a path is one already: encoding it again would show another name.
-            (None, None) if item.line.is_none() && self.deposit.source.path().is_some() => {
-                queue::subject::encode(&queue::subject::decode(&item.name))?
-            }
-            (None, None) => queue::subject::encode(item.name.as_bytes())?,
+        let named = item.identifier.is_some() || !item.local_ids.is_empty();
+        let subject = match !named && item.line.is_none() && self.deposit.source.path().is_some() {
+            // The name of a path is encoded already: encoding it again would show another name.
+            true => queue::subject::encode(&queue::subject::decode(&item.name))?,
+            false => subject_of_row(item)?,
         };
         Ok(Entry {
             number,
@@ -231,6 +229,12 @@ impl Expander {
             batch::fill(tx, &catalog, batch, &entries).map_err(Error::from)
         })
     }
+}
+
+/// What the job of a row is about: its identifier, else its first local identifier, else its name.
+pub(crate) fn subject_of_row(item: &Item) -> Result<String> {
+    let said = item.identifier.as_ref().or(item.local_ids.first()).unwrap_or(&item.name);
+    Ok(queue::subject::encode(said.as_bytes())?)
 }
 
 /// Opens a manifest in either of its forms.

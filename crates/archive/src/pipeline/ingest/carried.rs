@@ -14,7 +14,7 @@ use crate::stores::{Place, store_error};
 use bytes::Bytes;
 use db::Micros;
 use futures_util::StreamExt;
-use ocfl::{Algorithm, Draft, Hasher};
+use ocfl::{Algorithm, Draft, SingleHasher};
 use std::io::Write;
 use std::path::PathBuf;
 use store::{Body, PutOptions};
@@ -131,11 +131,11 @@ impl Carried {
             let failed = |e: store::Error| store_error(&place.name, e.into());
             let key = draft.key(&put);
             let mut body = place.root.store().get(&key, None).await.map_err(failed)?.body;
-            let mut hasher = Hasher::new(Algorithm::Sha512);
+            let mut hasher = SingleHasher::new(Algorithm::Sha512);
             while let Some(chunk) = body.next().await {
                 hasher.update(&chunk.map_err(failed)?);
             }
-            if hasher.finish() != digest {
+            if hasher.finish().to_string() != digest {
                 return Err(Error::transient(
                     "store_corrupt",
                     format!(
@@ -156,7 +156,7 @@ struct Spill {
     memory: Vec<u8>,
     file: Option<std::io::BufWriter<std::fs::File>>,
     size: u64,
-    hasher: Hasher,
+    hasher: SingleHasher,
 }
 
 impl Spill {
@@ -166,7 +166,7 @@ impl Spill {
             memory: Vec::new(),
             file: None,
             size: 0,
-            hasher: Hasher::new(Algorithm::Sha512),
+            hasher: SingleHasher::new(Algorithm::Sha512),
         }
     }
 
@@ -206,6 +206,6 @@ impl Spill {
         if let Some(mut file) = self.file {
             file.flush().map_err(|e| unwritable(&path, e))?;
         }
-        Ok(Content::File(path, self.size, self.hasher.finish()))
+        Ok(Content::File(path, self.size, self.hasher.finish().to_string()))
     }
 }

@@ -6,12 +6,13 @@ use crate::model::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::problem::Problems;
 use crate::model::profile::{Check, Fails, Per};
-use crate::package::Package;
 use crate::package::program::{self, Verdict};
 use crate::package::unpack::unwritable;
+use crate::package::{Package, fingerprint, unreadable};
 use crate::pipeline::ingest::Run;
 use crate::premis::EventType;
 use crate::registry::ingest::{self, JobFile};
+use bagit::beneath::Opened;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,7 +25,10 @@ pub async fn run(run: &Run<'_>, package: &Package, left: &[JobFile]) -> Result<V
         let mut problems = Problems::default();
         let looked = match check.per {
             Per::Package => {
-                one(check, &package.path(), &package.name, &mut problems).await?;
+                let path = package.path();
+                let before = identity(package, &path)?;
+                one(check, &path, &package.name, &mut problems).await?;
+                same(package, &path, before)?;
                 1
             }
             Per::File => every_file(run, check, package, left, &mut problems).await?,
@@ -48,6 +52,26 @@ pub async fn run(run: &Run<'_>, package: &Package, left: &[JobFile]) -> Result<V
         events.push(event.outcome("warning").note(problems.text(&check.name)));
     }
     Ok(events)
+}
+
+/// The fingerprint of the file that a program is to look at; `None` of a directory. A link in its
+/// place is refused: the program opens the path by itself, and would follow it.
+fn identity(package: &Package, path: &Path) -> Result<Option<String>> {
+    match package.owner.open(path)? {
+        Opened::Folder(_) => Ok(None),
+        Opened::File(file) => {
+            let meta = file.metadata().map_err(|e| unreadable(path, &e))?;
+            Ok(Some(fingerprint(&meta)))
+        }
+    }
+}
+
+/// Refuses the verdict on a file that is another one by now.
+fn same(package: &Package, path: &Path, before: Option<String>) -> Result<()> {
+    match identity(package, path)? == before {
+        true => Ok(()),
+        false => Err(package.changed()),
+    }
 }
 
 /// Looks at one path. A check that does not work says nothing about the package.
@@ -91,9 +115,12 @@ async fn every_file(
         for file in page {
             let path = laid_out(package, &members, &directory, &file).await?;
             let shown = file.path.clone();
+            let is_copy = path.starts_with(&directory);
+            let before = if is_copy { None } else { identity(package, &path)? };
             one(check, &path, &shown, problems).await?;
-            if path.starts_with(&directory) {
-                let _ = std::fs::remove_file(&path);
+            match is_copy {
+                true => _ = std::fs::remove_file(&path),
+                false => same(package, &path, before)?,
             }
             count += 1;
         }

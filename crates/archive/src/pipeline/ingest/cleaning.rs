@@ -74,6 +74,11 @@ async fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
     if found.kind != EntryKind::File || known != Some(fingerprint_of(&found)) {
         return Ok(Some(format!("{shown} has changed since it was ingested, and stays")));
     }
+    if run.ingest.summary.goes_on {
+        return Ok(Some(format!(
+            "{shown} stays, because it has data after its end that is in no file; see what that is, and remove the package by hand"
+        )));
+    }
     let job = run.id();
     let kept = run.site.db.read(move |tx| preserved_in(tx, job)).await?;
     if let Some(store) = run.required_stores().into_iter().find(|store| !kept.contains(store)) {

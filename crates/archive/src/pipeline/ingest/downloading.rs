@@ -5,8 +5,9 @@ use super::estimating::{self, Wanted};
 use super::meter::bytes;
 use super::room::JobRoom;
 use super::{Run, Step, failpoint, reads_packages};
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
-use crate::model::item::{Claimed, Kind, Source};
+use crate::model::item::{Claimed, Source};
 use crate::model::problem::Problems;
 use crate::package::kind::package_at;
 use crate::package::pass::{How, Seen};
@@ -36,7 +37,7 @@ impl Step for Downloading {
 
     async fn run(mut run: Run<'_>) -> Result<Outcome> {
         let fetched = match (run.item.kind, &run.item.source) {
-            (Kind::ObjectManifest, _) => Some(files(&run).await?),
+            (DepositKind::Manifest, _) => Some(files(&run).await?),
             (kind, Source::Url(url)) => Some(match run.site.fetcher.local_file(url)? {
                 Some(local) => {
                     let package = package_at(Owner::Depositor, &local.path, kind, &run.item.name)?;
@@ -184,7 +185,7 @@ fn is_here(directory: &Path, file: &JobFile) -> bool {
 async fn fetch(
     run: &Run<'_>,
     directory: &Path,
-    room: &JobRoom<'_>,
+    room: &JobRoom,
     mut file: JobFile,
 ) -> Result<std::result::Result<JobFile, Problems>> {
     let wanted: Wanted =

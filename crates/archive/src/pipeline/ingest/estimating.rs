@@ -4,8 +4,9 @@
 use super::room::DiskRoom;
 use super::{Run, Step};
 use crate::model::codes::Change;
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
-use crate::model::item::{Claimed, Item, Kind, Source};
+use crate::model::item::{Claimed, Item, Source};
 use crate::model::problem::Problems;
 use crate::package::kind::package_at;
 use crate::package::manifest::take_report;
@@ -15,6 +16,7 @@ use crate::package::{Owner, unreadable};
 use crate::pipeline::batch::expanding;
 use crate::registry::ingest::{self, JobFile};
 use crate::transfer::fetch::Expect;
+use crate::transfer::share;
 use bagit::Serialization;
 use bagit::beneath::Opened;
 use futures_util::StreamExt;
@@ -47,8 +49,15 @@ impl Step for Estimating {
     const NAME: &'static str = ingest::FIRST_STAGE;
 
     async fn run(mut run: Run<'_>) -> Result<Outcome> {
+        let _inside = match run.item.is_downloaded() {
+            true => match run.site.shares.estimating.enter(run.context.places()).await {
+                None => return share::put_off(&run.site.db).await,
+                inside => inside,
+            },
+            false => None,
+        };
         let needed = match (run.item.kind, &run.item.source) {
-            (Kind::ObjectManifest, _) => manifest(&run).await?,
+            (DepositKind::Manifest, _) => manifest(&run).await?,
             (_, Source::Url(url)) => match run.site.fetcher.local_file(url)? {
                 Some(local) => {
                     let (kind, name) = (run.item.kind, &run.item.name);
@@ -58,9 +67,11 @@ impl Step for Estimating {
                     needed
                 }
                 None => {
-                    let head = run.site.fetcher.head(url).await;
+                    let deadline = Instant::now() + run.site.fetcher.heads_time_max();
+                    let head = run.site.fetcher.head_before(url, deadline).await;
                     let head = head.map_err(|error| error.about(&run.item.name))?;
-                    grown(&run.item, head.size.and_then(|size| i64::try_from(size).ok()))
+                    let size = head.and_then(|head| head.size);
+                    grown(&run.item, size.and_then(|size| i64::try_from(size).ok()))
                 }
             },
             (_, source) => in_place(&run.item, source.path().unwrap_or_default())?,
@@ -86,8 +97,11 @@ impl Step for Estimating {
 fn in_place(item: &Item, path: PathBuf) -> Result<Option<i64>> {
     let opened = Owner::Depositor.open(&path).map_err(|error| error.about(&item.name))?;
     let file = match (item.kind, opened) {
-        (Kind::Directory, Opened::Folder(_)) => return Ok(Some(0)),
-        (Kind::File | Kind::Container | Kind::ObjectManifest, Opened::File(file)) => file,
+        (DepositKind::Directory, Opened::Folder(_)) => return Ok(Some(0)),
+        (
+            DepositKind::File | DepositKind::Container | DepositKind::Manifest,
+            Opened::File(file),
+        ) => file,
         _ => {
             return Err(Error::permanent(
                 "not_as_announced",
@@ -100,7 +114,7 @@ fn in_place(item: &Item, path: PathBuf) -> Result<Option<i64>> {
             .about(&item.name));
         }
     };
-    if item.kind != Kind::Container {
+    if item.kind != DepositKind::Container {
         return Ok(Some(0));
     }
     Ok(match sniff(&file, &path)? {
@@ -116,7 +130,8 @@ fn in_place(item: &Item, path: PathBuf) -> Result<Option<i64>> {
 fn grown(item: &Item, size: Option<i64>) -> Option<i64> {
     let lower = item.name.to_ascii_lowercase();
     let compressed = [".gz", ".tgz", ".bz2", ".tbz", ".tbz2", ".zst", ".tzst"];
-    let unpacked = item.kind == Kind::Container && compressed.iter().any(|e| lower.ends_with(e));
+    let unpacked =
+        item.kind == DepositKind::Container && compressed.iter().any(|e| lower.ends_with(e));
     size.map(|size| if unpacked { size.saturating_mul(1 + GROWTH) } else { size })
 }
 

@@ -56,7 +56,7 @@ impl Step for Recording {
             message: Some(format!("Deposit of {}", run.name())),
             place: run.item.place(),
             replaces: update_of(&run) == Update::Replace,
-            fixity_micros: i64::from(run.profile.fixity_days) * 86_400 * 1_000_000,
+            fixity_micros: run.profile.fixity_micros(),
             ingest: run.ingest.clone(),
         };
         run.context.record(move |tx| {

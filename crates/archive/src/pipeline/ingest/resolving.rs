@@ -11,7 +11,7 @@ use crate::model::error::into_queue;
 use crate::model::event::Event;
 use crate::model::identity::SaidIds;
 use crate::model::item::{Mode, Update, stem};
-use crate::model::profile::{Identifiers, Profile, UpdateMode};
+use crate::model::profile::{Identifiers, Profile};
 use crate::premis::EventType;
 use crate::registry;
 use crate::registry::derived::{self, Meeting};
@@ -222,10 +222,7 @@ impl Derived {
 
 /// The deposit's choice, else the collection's.
 pub fn update_of(run: &Run<'_>) -> Update {
-    run.item.update.unwrap_or(match run.profile.update_mode {
-        UpdateMode::Replace => Update::Replace,
-        UpdateMode::Add => Update::Add,
-    })
+    run.item.update.unwrap_or(run.profile.update_mode)
 }
 
 /// What the deposit and the package say of which object this is.

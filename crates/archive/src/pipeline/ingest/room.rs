@@ -1,6 +1,7 @@
-//! The room that a job's downloads take in the work space. A server need not announce how much it
-//! sends, and may send more than it announced: then the job's reservation grows in steps, by the
-//! same rule by which it was admitted, or the download stops.
+//! The room that a job's downloads, and what it unpacks, take in the work space. A server need not
+//! announce how much it sends, and may send more than it announced; a compressed package may grow by
+//! more than was expected. Then the job's reservation grows in steps, by the same rule by which it was
+//! admitted, or the download or unpacking stops.
 
 use super::Run;
 use super::provisioning::{Admission, Demand, Space, admit};
@@ -10,6 +11,7 @@ use crate::transfer::fetch::Room;
 use db::{Statement, Tx, statement};
 use futures_util::future::BoxFuture;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Mutex;
 
@@ -22,9 +24,9 @@ pub(super) fn step(there: u64, space: &Space) -> u64 {
     (there / 8).max(STEP_BYTES.min(space.admitted() / 64))
 }
 
-/// One job's room; its downloads share it.
-pub struct JobRoom<'s> {
-    site: &'s Site,
+/// One job's room; its downloads share it, and so does what it unpacks.
+pub struct JobRoom {
+    site: Arc<Site>,
     job: i64,
     /// Bytes of the job in the work space.
     there: AtomicU64,
@@ -32,11 +34,11 @@ pub struct JobRoom<'s> {
     reserved: Mutex<u64>,
 }
 
-impl<'s> JobRoom<'s> {
+impl JobRoom {
     /// The room of a job as it is now. A job that failed has none reserved any more; what it
     /// left in the work space counts all the same.
-    pub async fn open(run: &Run<'s>) -> Result<JobRoom<'s>> {
-        let (site, job) = (run.site, run.id());
+    pub async fn open(run: &Run<'_>) -> Result<JobRoom> {
+        let (site, job) = (run.site.clone(), run.id());
         let reserved = site.db.read(move |tx| reserved_by(tx, job)).await?;
         let directory = run.directory();
         let there = crate::blocking::blocking(move || bytes_below(&directory)).await?;
@@ -57,7 +59,7 @@ impl<'s> JobRoom<'s> {
     }
 }
 
-impl Room for JobRoom<'_> {
+impl Room for JobRoom {
     fn take(&self, bytes: u64) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let mut reserved = self.reserved.lock().await;

@@ -104,11 +104,12 @@ pub(super) async fn begin(run: &Run<'_>, place: &Place, leftovers: Leftovers) ->
         return Err(Error::permanent(
             "store_out_of_step",
             format!(
-                "store {} would make version {version} of {}, and the registry version {}; run `accession check {}` to see what is missing",
+                "store {} would make version {version} of {}, and the registry version {}; run `accession check {}` to see what is missing, and `accession registry rebuild --from {}` if the database is newer than the store",
                 place.name,
                 summary.identifier,
                 run.ingest.version.unwrap_or(0),
-                summary.identifier
+                summary.identifier,
+                place.name
             ),
         ));
     }

@@ -2,14 +2,16 @@
 //! wrong with it. All problems are reported, not only the first.
 
 use super::checks;
+use super::room::JobRoom;
 use super::{Run, Step, downloading, failpoint, reads_packages};
 use crate::blocking::blocking;
 use crate::metadata::Metadata;
 use crate::model::codes::Change;
+use crate::model::deposit_kind::DepositKind;
 use crate::model::error::into_queue;
 use crate::model::error::{Error, Result};
 use crate::model::event::Event;
-use crate::model::item::{Kind, Source};
+use crate::model::item::Source;
 use crate::model::problem::Problems;
 use crate::model::profile::PayloadKind;
 use crate::model::text::plural;
@@ -24,9 +26,11 @@ use crate::package::{Form, Owner, Package};
 use crate::premis::EventType;
 use crate::registry::events;
 use crate::registry::ingest::{self, JobFile};
+use crate::transfer::fetch::Room;
 use bagit::{Algorithm, Algorithms, Serialization};
 use queue::rules::running;
 use queue::{Outcome, StageSettings};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -71,7 +75,7 @@ fn original(run: &Run<'_>) -> Result<Package> {
     };
     let depositor = Owner::Depositor;
     match &run.item.source {
-        _ if kind == Kind::ObjectManifest => run.ingest.package.clone().ok_or_else(not_fetched),
+        _ if kind == DepositKind::Manifest => run.ingest.package.clone().ok_or_else(not_fetched),
         Source::Path(_) => {
             package_at(depositor, &run.item.source.path().unwrap_or_default(), kind, name)
         }
@@ -97,23 +101,37 @@ async fn plain(run: &Run<'_>, original: &Package) -> Result<Package> {
         Some(Serialization::Tar) | None => return Ok(original.clone()),
         Some(serialization) => serialization,
     };
-    let directory = run.make_directory()?;
+    let into = unpack::place_in(&run.make_directory()?, original)?;
+    if !into.exists() {
+        unpack_into(run, original, serialization, into.clone()).await?;
+    }
+    let plain = Package::at(Owner::Archive, Form::Tar, &into, &original.name)?;
+    Ok(Package { deposited: original.fingerprint.clone(), ..plain })
+}
+
+/// Unpacks a package within the job's room.
+async fn unpack_into(
+    run: &Run<'_>,
+    original: &Package,
+    serialization: Serialization,
+    into: PathBuf,
+) -> Result<()> {
+    let room = JobRoom::open(run).await?;
     let stop = run.stop_flag();
     let bounds = bounds(run);
     // How much it grows by is not known before.
     run.meter.begin("unpacking", None);
     let (flag, original, meter) = (stop.flag.clone(), original.clone(), run.meter.clone());
+    let runtime = tokio::runtime::Handle::current();
     blocking(move || {
-        let into = unpack::place_in(&directory, &original)?;
-        if !into.exists() {
-            let go_on = |written| {
-                meter.add(written);
-                !flag.load(Ordering::Relaxed)
-            };
-            unpack(&original, serialization, &into, bounds, go_on)?;
-        }
-        let plain = Package::at(Owner::Archive, Form::Tar, &into, &original.name)?;
-        Ok(Package { deposited: original.fingerprint, ..plain })
+        let may_write = |bytes| {
+            meter.add(bytes);
+            match flag.load(Ordering::Relaxed) {
+                true => Err(Error::Stopped),
+                false => runtime.block_on(room.take(bytes)),
+            }
+        };
+        unpack(&original, serialization, &into, bounds, may_write).map(drop)
     })
     .await
 }
@@ -268,6 +286,7 @@ async fn fetched(run: Run<'_>) -> Result<Outcome> {
         is_bag: false,
         root: String::new(),
         algorithms: Algorithms::NONE,
+        goes_on: false,
         files: u64::try_from(files).unwrap_or(0),
         bytes: u64::try_from(bytes).unwrap_or(0),
     };
@@ -350,6 +369,7 @@ async fn finish(
     run.ingest.said = run.item.metadata.clone().or(std::mem::take(&mut checked.metadata));
     let summary = &mut run.ingest.summary;
     summary.is_bag = checked.survey.is_bag;
+    summary.goes_on = checked.survey.goes_on;
     summary.of_package = checked.local_ids.clone();
     summary.warnings = checked.problems.warnings_told();
     // What the object needs, and what its manifests are made with.

@@ -21,11 +21,12 @@ use crate::registry::events;
 use crate::registry::ingest::{self, JobFile, Waiting};
 use crate::stores::content::{ContentState, Method, Referred, look_at_all};
 use crate::stores::{Place, store_error};
+use bagit::Hasher;
 use bagit::source::Members;
 use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use futures_util::stream;
-use ocfl::{Algorithm, Draft, Hasher, Leftovers, Sealed};
+use ocfl::{Algorithm, Draft, Leftovers, Sealed, SingleHasher};
 use queue::{Outcome, StageSettings};
 use std::collections::HashMap;
 use std::io::Read;
@@ -392,13 +393,13 @@ async fn same(
         Err(error) if error.is_not_found() => return Ok(Compared::Missing),
         object => object.map_err(failed)?.body,
     };
-    let mut hasher = Hasher::new(Algorithm::Sha512);
+    let mut hasher = SingleHasher::new(Algorithm::Sha512);
     while let Some(chunk) = body.next().await {
         let chunk = chunk.map_err(failed)?;
         hasher.update(&chunk);
         meter.add(chunk.len() as u64);
     }
-    Ok(Compared::of(file.sha512.as_deref() == Some(hasher.finish().as_str())))
+    Ok(Compared::of(file.sha512.as_deref() == Some(hasher.finish().to_string().as_str())))
 }
 
 pub(super) fn sha256(file: &JobFile) -> Option<String> {
@@ -414,7 +415,8 @@ pub(super) async fn sha256_of_package(
 ) -> Result<String> {
     let (members, file) = (members.clone(), file.clone());
     blocking(move || {
-        let mut hashers = [Hasher::new(Algorithm::Sha256), Hasher::new(Algorithm::Sha512)];
+        let algorithms = [Algorithm::Sha256, Algorithm::Sha512];
+        let mut hasher = Hasher::new(algorithms.into_iter().collect());
         let read = members.open(&file.locator).and_then(|mut reader| {
             let mut buffer = vec![0; 256 * 1024];
             loop {
@@ -423,15 +425,15 @@ pub(super) async fn sha256_of_package(
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                     count => count?,
                 };
-                hashers.iter_mut().for_each(|hasher| hasher.update(&buffer[..count]));
+                hasher.update(&buffer[..count]);
             }
         });
         read.map_err(|error| unreadable(&file.path, &error))?;
-        let [sha256, sha512] = hashers.map(Hasher::finish);
-        if file.sha512.as_deref() != Some(sha512.as_str()) {
+        let digests = hasher.finish();
+        if file.sha512 != digests.hex(Algorithm::Sha512) {
             return Err(package_changed(&file));
         }
-        Ok(sha256)
+        Ok(digests.hex(Algorithm::Sha256).unwrap_or_default())
     })
     .await
 }
@@ -449,10 +451,10 @@ fn package_changed(file: &JobFile) -> Error {
 
 /// Why a store does not have the bytes that were validated: the package is read again to tell.
 pub(super) fn differs(place: &Place, members: &Arc<dyn Members>, file: &JobFile) -> Error {
-    let mut hasher = Hasher::new(Algorithm::Sha512);
+    let mut hasher = SingleHasher::new(Algorithm::Sha512);
     match members.open(&file.locator).and_then(|mut reader| hash(&mut *reader, &mut hasher)) {
         Err(error) => unreadable(&file.path, &error),
-        Ok(()) if file.sha512.as_deref() == Some(hasher.finish().as_str()) => Error::transient(
+        Ok(()) if file.sha512.as_deref() == Some(hasher.finish().to_string().as_str()) => Error::transient(
             "store_corrupt",
             format!(
                 "store {} does not have the bytes of {} that were sent to it; send them again with `accession jobs requeue JOB --to storing`, and check the store if it happens again",
@@ -465,7 +467,7 @@ pub(super) fn differs(place: &Place, members: &Arc<dyn Members>, file: &JobFile)
     }
 }
 
-fn hash(reader: &mut dyn Read, hasher: &mut Hasher) -> std::io::Result<()> {
+fn hash(reader: &mut dyn Read, hasher: &mut SingleHasher) -> std::io::Result<()> {
     let mut buffer = vec![0; 256 * 1024];
     loop {
         match reader.read(&mut buffer) {

@@ -165,8 +165,7 @@ async fn one(site: &Arc<Site>, place: &Place, path: &str) -> Result<One> {
         files: versions.iter().map(|v| v.files).sum(),
         events: versions.iter().map(|v| v.events.len() as u64).sum(),
     };
-    let fixity_micros = 90 * 86_400 * 1_000_000;
-    let facts = Arc::new(Facts { store: store.clone(), fixity_micros, object, versions });
+    let facts = Arc::new(Facts { store: store.clone(), object, versions });
     site.db.write(move |tx| restore::restore(tx, &facts)).await?;
     Ok(One::Restored(counts))
 }

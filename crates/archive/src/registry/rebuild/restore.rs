@@ -5,6 +5,7 @@ use super::{NEVER, find_id};
 use crate::model::codes::ObjectState;
 use crate::model::error::Result;
 use crate::registry::carried::Line;
+use crate::registry::collection;
 use crate::registry::events;
 use db::{Micros, Statement, Tx, Value, statement};
 use ocfl::Object;
@@ -13,7 +14,6 @@ use std::sync::Arc;
 /// Everything about one object, ready to be written.
 pub(super) struct Facts {
     pub store: String,
-    pub fixity_micros: Micros,
     pub object: Arc<Object>,
     pub versions: Vec<Record>,
 }
@@ -76,7 +76,9 @@ pub(super) fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
     }
     restore_files(tx, id, facts)?;
     restore_versions(tx, id, facts)?;
-    restore_copy(tx, id, head, last.at(), facts)
+    // A registry that is rebuilt may not have the collection.
+    let profile = collection::find(tx, collection)?.unwrap_or_default();
+    restore_copy(tx, id, head, last.at(), facts, profile.fixity_micros())
 }
 
 /// So many rows are sent together.
@@ -181,11 +183,18 @@ fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-fn restore_copy(tx: &mut Tx<'_>, id: i64, head: i64, at: Micros, facts: &Facts) -> Result<()> {
+fn restore_copy(
+    tx: &mut Tx<'_>,
+    id: i64,
+    head: i64,
+    at: Micros,
+    facts: &Facts,
+    fixity_micros: Micros,
+) -> Result<()> {
     const COPY: Statement = statement!(copies::put_copy);
     // What came first is due first.
     let first = facts.versions.first().map_or(at, Record::at);
-    let due = first.saturating_add(facts.fixity_micros);
+    let due = first.saturating_add(fixity_micros);
     let (key, digest) = (facts.object.path(), facts.object.digest());
     tx.send(&COPY, &db::params![id, &facts.store, head, key, digest, at, due, NEVER, NEVER])?;
     Ok(())

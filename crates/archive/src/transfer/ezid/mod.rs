@@ -9,7 +9,7 @@ use crate::metadata::Metadata;
 use crate::transfer::http::{self, Answer, Failure, Request};
 use crate::{Error, Result};
 use base64::Engine;
-use sha2::{Digest, Sha256};
+use digest::Sha256;
 use std::fmt;
 use std::time::Duration;
 
@@ -158,8 +158,11 @@ fn refusal(status: u16, said: &str) -> Error {
 
 /// A number below 29^8 that is the job's own.
 fn number_of(job_key: &str, nth: u64) -> u64 {
-    let digest = Sha256::new().chain_update(nth.to_be_bytes()).chain_update(job_key).finalize();
-    let first = digest.iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+    let mut hasher = Sha256::new();
+    hasher.update(&nth.to_be_bytes());
+    hasher.update(job_key.as_bytes());
+    let first =
+        hasher.finish().iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
     first % 29u64.pow(8)
 }
 

@@ -298,12 +298,13 @@ impl Model {
         }
     }
 
-    /// Failed jobs of the same pipeline and subject that were accepted earlier, and not in the same
-    /// batch, are resolved by a success.
+    /// Failed jobs of the same pipeline, collection and subject that were accepted earlier, and not in
+    /// the same batch, are resolved by a success.
     fn resolve(&mut self, id: i64) {
         let by = self.jobs[&id].clone();
         let moot = |j: &&super::Job| {
-            let same = j.pipe == by.pipe && j.subject == by.subject;
+            let thing = |j: &super::Job| (j.pipe, j.collection.clone(), j.subject.clone());
+            let same = thing(j) == thing(&by);
             let rows = j.batch.is_some() && j.batch == by.batch;
             same && j.failed().is_some() && j.id < by.id && !rows
         };

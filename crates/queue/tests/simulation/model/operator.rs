@@ -427,7 +427,8 @@ impl Model {
             let newer = |o: &&&Job| {
                 let as_good = o.failed().is_some_and(|f| f.recoverable) >= good;
                 let rows = o.batch.is_some() && o.batch == job.batch;
-                o.id > job.id && o.pipe == job.pipe && o.subject == job.subject && as_good && !rows
+                let thing = |j: &Job| (j.pipe, j.collection.clone(), j.subject.clone());
+                o.id > job.id && thing(o) == thing(job) && as_good && !rows
             };
             if let Some(newest) = all.iter().filter(|o| newer(o)).map(|o| o.id).max() {
                 expected.superseded += 1;

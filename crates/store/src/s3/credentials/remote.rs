@@ -2,7 +2,7 @@
 
 use super::profile::Role;
 use super::{Credentials, Resolver, denied, parse_printed};
-use crate::digest::Sha256Digest;
+use crate::checksum::Sha256Digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::s3::config::domain;
 use crate::s3::connect::Connecting;

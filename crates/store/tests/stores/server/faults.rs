@@ -59,6 +59,8 @@ pub struct Faults {
     log: Mutex<Vec<String>>,
     /// The only region that requests may be signed for.
     pub region: Mutex<Option<&'static str>>,
+    /// A put whose checksum is wrong is answered as a success, as by Ceph and moto.
+    pub unchecked: AtomicBool,
 }
 
 impl Faults {
@@ -147,6 +149,7 @@ async fn handle(
     if let Some(refused) = strict::refuse(&request) {
         return Ok(refused.map(whole));
     }
+    let unchecked = request.method() == Method::PUT && faults.unchecked.load(Ordering::SeqCst);
     let (head, body) = request.into_parts();
     let body = match fault {
         Some(Fault::FlipRequest(at)) => s3s::Body::from(flip(body.collect().await?.to_bytes(), at)),
@@ -161,6 +164,9 @@ async fn handle(
         }
         Some(Fault::FailAfter) => Ok(refusal(500, "InternalError", None)),
         Some(fault) => distort(answer, fault).await,
+        None if unchecked && answer.status() == http::StatusCode::BAD_REQUEST => {
+            Ok(Response::new(whole(Bytes::new())))
+        }
         None => Ok(answer.map(|body| BodyExt::map_err(body, Error::from).boxed_unsync())),
     }
 }

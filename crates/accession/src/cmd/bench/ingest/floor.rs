@@ -10,9 +10,14 @@ use std::time::Instant;
 /// written. The files of the package are spread over the processors.
 pub fn seconds(place: &Place, tar: &Path) -> Result<f64, Failure> {
     let unpacked = tempfile::tempdir_in(&place.directory)?;
-    let to = tempfile::tempdir_in(&place.directory)?;
     run(Command::new("tar").arg("xf").arg(tar).arg("-C").arg(unpacked.path()))?;
-    let (from, to) = (unpacked.path().display().to_string(), to.path().display().to_string());
+    of_files(&place.directory, unpacked.path())
+}
+
+/// The same of files in a directory; the copy is made in `place`.
+pub fn of_files(place: &Path, from: &Path) -> Result<f64, Failure> {
+    let to = tempfile::tempdir_in(place)?;
+    let (from, to) = (from.display().to_string(), to.path().display().to_string());
     let began = Instant::now();
     hash(&from, "sha256")?;
     hash(&from, "sha512")?;

@@ -110,7 +110,7 @@ impl Place {
             let worker =
                 tokio::spawn(archive::worker::work(site.clone(), settings, |_, _| true, stopped));
             // The first one also opens stores and starts threads.
-            crate::cmd::deposit::wait(&site, first).await?;
+            crate::cmd::waiting::wait(&site, first).await?;
             let mut times = Vec::new();
             for source in &sources[1..] {
                 let began = Instant::now();
@@ -119,7 +119,7 @@ impl Place {
                     tokio::task::spawn_blocking(move || deposit_all(&accepting.0, &[accepting.1]))
                         .await
                         .map_err(|e| Failure::unable("bench", e.to_string()))??;
-                good(&crate::cmd::deposit::wait(&site, ids).await?)?;
+                good(&crate::cmd::waiting::wait(&site, ids).await?)?;
                 times.push(began.elapsed());
             }
             stop.send_replace(queue::runtime::Stop::Shutdown);

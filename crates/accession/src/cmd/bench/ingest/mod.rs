@@ -1,7 +1,7 @@
 //! `accession bench ingest`: whole ingests, beside what copying and hashing the same bytes costs
 //! with programs that are not ours, measured in the same run.
 
-mod floor;
+pub(super) mod floor;
 mod load;
 
 use crate::cli::Global;
