@@ -90,12 +90,12 @@ impl Context {
         self.shared.catalog.borrow().clone()
     }
 
-    /// Returns the id of the worker.
     /// How many runs of this stage may be under way at once in this process.
     pub fn places(&self) -> usize {
         self.shared.places.limit(self.run.lease.stage)
     }
 
+    /// Returns the id of the worker.
     pub fn worker(&self) -> i64 {
         self.shared.worker
     }
