@@ -20,10 +20,10 @@ impl From<queue::Error> for Failure {
             queue::Error::Db(db::Error::BadAddress(..)) => 2,
             queue::Error::Db(_) | queue::Error::LeaseLost(_) => 3,
             // Not found is an answer. A queue or setting by a wrong name is a wrong request.
-            queue::Error::Unknown { what: "batch" | "job", .. } => 1,
+            queue::Error::Unknown { what: queue::Entity::Batch | queue::Entity::Job, .. } => 1,
             _ => 2,
         };
-        Failure { status, code: error.code(), message: error.to_string() }
+        Failure { status, code: error.code().as_str(), message: error.to_string() }
     }
 }
 

@@ -44,4 +44,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(17, "0017_dates"),
     migration!(18, "0018_overview"),
     migration!(19, "0019_told"),
+    queue::MIGRATIONS[8],
 ];

@@ -91,8 +91,8 @@ fn in_the_way(name: &str) -> Error {
 
 /// This installation's name for itself: made once, by chance.
 pub fn installation(tx: &mut Tx<'_>) -> Result<String> {
-    const FIND: Statement = statement!("sql/find_installation");
-    const NAME: Statement = statement!("sql/name_installation");
+    const FIND: Statement = statement!(setup::find_installation);
+    const NAME: Statement = statement!(setup::name_installation);
     if let Some((found,)) = tx.first::<(String,)>(&FIND, &[])? {
         return Ok(found);
     }

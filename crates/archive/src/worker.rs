@@ -135,8 +135,8 @@ pub async fn more_to_do(
     site: &Arc<Site>,
     wanted: &impl Fn(&str, &str) -> bool,
 ) -> queue::Result<bool> {
-    const LEFT: Statement = statement!("sql/anything_left_in_stage");
-    const UNMOVED: Statement = statement!("sql/anything_unmoved");
+    const LEFT: Statement = statement!(worker::anything_left_in_stage);
+    const UNMOVED: Statement = statement!(worker::anything_unmoved);
     let catalog = site.db.read(Catalog::load).await?;
     let mut stages = Vec::new();
     for pipeline in catalog.pipelines() {

@@ -11,10 +11,38 @@ pub struct Statement {
     pub postgres: &'static str,
 }
 
-/// Includes a statement: `statement!("sql/name")` is the file `src/sql/name.sql` for both engines;
+/// `statement!(file::name)` is the statement `name` of `src/sql/file.sql`; see
+/// [`statement_text`](crate::statement_text) for how statements are named there.
+///
+/// `statement!("sql/name")` is the file `src/sql/name.sql` for both engines;
 /// `statement!("sql/name", per engine)` is `name.sqlite.sql` and `name.postgres.sql`.
 #[macro_export]
 macro_rules! statement {
+    ($file:ident :: $name:ident) => {
+        $crate::Statement {
+            name: concat!(env!("CARGO_PKG_NAME"), "::", stringify!($file), "::", stringify!($name)),
+            sqlite: $crate::statement_text(
+                include_str!(concat!(
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/src/sql/",
+                    stringify!($file),
+                    ".sql"
+                )),
+                stringify!($name),
+                $crate::Engine::Sqlite,
+            ),
+            postgres: $crate::statement_text(
+                include_str!(concat!(
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/src/sql/",
+                    stringify!($file),
+                    ".sql"
+                )),
+                stringify!($name),
+                $crate::Engine::Postgres,
+            ),
+        }
+    };
     ($path:literal) => {
         $crate::Statement {
             name: $path,

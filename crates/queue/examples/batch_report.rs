@@ -6,12 +6,12 @@
 use queue::rules::batch::{Entry, NewBatch, accept, create as open_batch, fill};
 use queue::rules::pipelines::{PipelineSpec, create};
 use queue::rules::report;
-use queue::runtime::{Context, Settings, Stop, Work, Worker};
+use queue::runtime::{Context, Handler, Settings, Stop, Worker};
 use queue::{BatchState, Catalog, Claimed, JobError, Outcome};
 
 struct Keep;
 
-impl Work for Keep {
+impl Handler for Keep {
     async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
         match job.subject.as_str() {
             "torn" => Outcome::Permanent(JobError::new("torn", "page 3 is missing; scan it again")),

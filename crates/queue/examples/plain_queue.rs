@@ -4,13 +4,13 @@
 
 use queue::rules::add::add;
 use queue::rules::pipelines::{PipelineSpec, create};
-use queue::runtime::{Context, Settings, Stop, Work, Worker};
+use queue::runtime::{Context, Handler, Settings, Stop, Worker};
 use queue::{Catalog, Claimed, JobError, NewJob, Outcome, view};
 
 /// Counts the letters of a subject.
 struct Count;
 
-impl Work for Count {
+impl Handler for Count {
     async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
         match job.subject.chars().filter(|c| c.is_alphabetic()).count() {
             // Trying again would change nothing: a person has to look.

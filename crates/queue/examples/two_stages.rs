@@ -5,12 +5,12 @@
 
 use queue::rules::add::add;
 use queue::rules::pipelines::{PipelineSpec, create};
-use queue::runtime::{Context, Settings, Stop, Work, Worker};
+use queue::runtime::{Context, Handler, Settings, Stop, Worker};
 use queue::{Catalog, Claimed, Handover, JobError, JobState, NewJob, Outcome, view};
 
 struct Measure;
 
-impl Work for Measure {
+impl Handler for Measure {
     async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
         let mut state = JobState::new();
         state.insert("bytes".to_string(), job.subject.len().into());
@@ -21,7 +21,7 @@ impl Work for Measure {
 
 struct Report;
 
-impl Work for Report {
+impl Handler for Report {
     async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
         let Ok(state) = context.state().await else {
             return Outcome::Interrupted("the database did not answer".to_string());

@@ -1,6 +1,6 @@
 //! Pipelines and their stages, as the rules see them: what never changes, and settings that may.
 
-use crate::error::{Error, Result};
+use crate::error::{Entity, Error, Result};
 use crate::job::Amounts;
 use db::{FromRow, Row, Statement, Tx, statement};
 use serde::{Deserialize, Serialize};
@@ -17,9 +17,11 @@ pub struct StageSettings {
     pub buffer: i64,
     /// Runs that may end in a transient error since the last requeue.
     pub max_attempts: i64,
-    /// Lost leases and shutdowns since the last requeue before a person must look.
+    /// LostWorker leases and shutdowns since the last requeue before a person must look.
     pub max_interruptions: i64,
+    /// The wait after the first error; it doubles with every further one.
     pub backoff_seconds: i64,
+    /// The longest wait after an error.
     pub backoff_seconds_max: i64,
     /// How long one run may take; 0 for as long as it needs.
     pub timeout_seconds: i64,
@@ -46,6 +48,7 @@ impl Default for StageSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PipelineSettings {
+    /// The longest payload of a job.
     pub payload_bytes_max: i64,
     /// What stages may leave of a job for those that follow; see [`crate::JobState`].
     pub state_bytes_max: i64,
@@ -66,35 +69,52 @@ impl Default for PipelineSettings {
     }
 }
 
+/// A stage of a pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
+    /// Its id.
     pub id: i64,
+    /// The id of its pipeline.
     pub pipeline: i64,
+    /// Its place among the stages, from 0.
     pub position: i64,
+    /// Its name.
     pub name: String,
+    /// Its settings.
     pub settings: StageSettings,
 }
 
+/// A pipeline; a plain queue is a pipeline of one stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pipeline {
+    /// Its id.
     pub id: i64,
+    /// Its name.
     pub name: String,
     /// A queue that people made, of one stage.
     pub plain: bool,
+    /// Whether adding a subject that already waits merges with the waiting job.
     pub coalesces: bool,
+    /// Whether every step is kept in history, and not only ends, errors and actions.
     pub full_history: bool,
+    /// The position of the stage at which a requeued job resumes if its object has changed since.
     pub restart_position: i64,
+    /// Whether it was deleted. Its jobs' history still names it.
     pub deleted: bool,
+    /// Its settings.
     pub settings: PipelineSettings,
+    /// Its stages, in their order.
     pub stages: Vec<Stage>,
 }
 
 impl Pipeline {
+    /// Returns the first stage.
     pub fn first(&self) -> &Stage {
         // A pipeline is made with at least one stage, and stages are never removed.
         &self.stages[0]
     }
 
+    /// Returns the stage that follows another; None at the end.
     pub fn after(&self, stage: &Stage) -> Option<&Stage> {
         self.stages.iter().find(|s| s.position == stage.position + 1)
     }
@@ -130,6 +150,7 @@ impl Pipeline {
         from.is_some_and(|from| stage.position >= from.position)
     }
 
+    /// Returns the stage of a name, also as it is shown: `ingest/validating`.
     pub fn stage_named(&self, name: &str) -> Result<&Stage> {
         // As it is shown, too: `ingest/validating`.
         let name = match name.split_once('/') {
@@ -141,7 +162,7 @@ impl Pipeline {
         self.stages
             .iter()
             .find(|s| s.name == name)
-            .ok_or_else(|| Error::unknown("stage", name, hint()))
+            .ok_or_else(|| Error::unknown(Entity::Stage, name, hint()))
     }
 }
 
@@ -188,8 +209,8 @@ impl FromRow for StageRow {
 impl Catalog {
     /// Reads everything, deleted pipelines too: their jobs' history still names them.
     pub fn load(tx: &mut Tx<'_>) -> Result<Catalog> {
-        const PIPELINES: Statement = statement!("sql/all_pipelines");
-        const STAGES: Statement = statement!("sql/all_stages");
+        const PIPELINES: Statement = statement!(catalog::all_pipelines);
+        const STAGES: Statement = statement!(catalog::all_stages);
         let mut pipelines = HashMap::new();
         for PipelineRow(mut pipeline, settings) in tx.query(&PIPELINES, &[])? {
             pipeline.settings = parse(&settings, &pipeline.name)?;
@@ -205,14 +226,17 @@ impl Catalog {
         Ok(Catalog { pipelines: Arc::new(pipelines), stages: Arc::new(stages) })
     }
 
+    /// Returns the pipeline of an id.
     pub fn pipeline(&self, id: i64) -> Result<&Pipeline> {
         self.pipelines.get(&id).ok_or_else(|| {
-            Error::unknown("pipeline", id, "it was made after this was read; try again")
+            Error::unknown(Entity::Pipeline, id, "it was made after this was read; try again")
         })
     }
 
+    /// Returns the stage of an id, with its pipeline.
     pub fn stage(&self, id: i64) -> Result<(&Pipeline, &Stage)> {
-        let missing = || Error::unknown("stage", id, "it was made after this was read; try again");
+        let missing =
+            || Error::unknown(Entity::Stage, id, "it was made after this was read; try again");
         let (pipeline, index) = self.stages.get(&id).ok_or_else(missing)?;
         let pipeline = self.pipeline(*pipeline)?;
         pipeline.stages.get(*index).map(|stage| (pipeline, stage)).ok_or_else(missing)
@@ -229,7 +253,7 @@ impl Catalog {
                 1..=8 => format!("there are: {}", names.join(", ")),
                 _ => "`accession queue stats` lists them".to_string(),
             };
-            Error::unknown("queue", name, hint)
+            Error::unknown(Entity::Queue, name, hint)
         })
     }
 
@@ -244,10 +268,12 @@ impl Catalog {
         }
     }
 
+    /// Returns the name of a stage, or its number if it is not known.
     pub fn stage_name(&self, id: i64) -> String {
         self.stage(id).map_or_else(|_| format!("stage {id}"), |(_, s)| s.name.clone())
     }
 
+    /// Iterates over the pipelines that are not deleted.
     pub fn pipelines(&self) -> impl Iterator<Item = &Pipeline> {
         self.pipelines.values().filter(|p| !p.deleted)
     }

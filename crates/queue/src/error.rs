@@ -1,46 +1,77 @@
 //! Why the queue refused something: what, where, and what to do next, with a stable code.
 
+use crate::error_code::ErrorCode;
 use db::Error as DbError;
 
+/// An error of the queue. Its code says which kind it is.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// An error of the database.
     #[error(transparent)]
     Db(#[from] DbError),
     /// Something named does not exist.
     #[error("there is no {what} `{name}`; {hint}")]
-    Unknown { what: &'static str, name: String, hint: String },
+    Unknown {
+        /// The kind of thing.
+        what: Entity,
+        /// The name that was given.
+        name: String,
+        /// What to do instead.
+        hint: String,
+    },
     /// A value that cannot be accepted.
     #[error("{0}")]
     BadInput(String),
     /// A right request at the wrong time or in the wrong state.
     #[error("{0}")]
     Refused(String),
-    /// The worker's lease is gone; whatever it held belongs to others now (I4).
+    /// The worker's lease is gone; its jobs belong to other workers now (I4).
     #[error("worker {0} has lost its lease; it must register again")]
     LeaseLost(i64),
 }
 
+/// The kind of something that has a name or a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entity {
+    /// A job.
+    Job,
+    /// A batch.
+    Batch,
+    /// A queue, as people call a pipeline.
+    Queue,
+    /// A pipeline, by its id.
+    Pipeline,
+    /// A stage of a pipeline.
+    Stage,
+    /// A setting of a pipeline or stage.
+    Setting,
+}
+
+impl std::fmt::Display for Entity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Entity::Job => "job",
+            Entity::Batch => "batch",
+            Entity::Queue => "queue",
+            Entity::Pipeline => "pipeline",
+            Entity::Stage => "stage",
+            Entity::Setting => "setting",
+        })
+    }
+}
+
+/// The result of the queue's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    pub fn code(&self) -> &'static str {
+    /// Returns the code of the error.
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Error::Db(DbError::Busy(_)) => "database_busy",
-            Error::Db(DbError::NoSpace(_)) => "database_full",
-            Error::Db(DbError::Unavailable(..)) => "database_unavailable",
-            Error::Db(DbError::ReadOnly(_)) => "database_read_only",
-            Error::Db(DbError::TooNew(..)) => "database_too_new",
-            Error::Db(DbError::NotOurs(..)) => "database_not_ours",
-            Error::Db(DbError::BadAddress(..)) => "database_address",
-            Error::Db(DbError::CannotOpen(..)) => "database_cannot_open",
-            Error::Db(DbError::Moved(_)) => "database_moved",
-            Error::Db(DbError::NotEmpty(..)) => "database_not_empty",
-            Error::Db(DbError::NotMovable(_)) => "database_not_movable",
-            Error::Db(_) => "database",
-            Error::Unknown { .. } => "unknown",
-            Error::BadInput(_) => "bad_input",
-            Error::Refused(_) => "refused",
-            Error::LeaseLost(_) => "lease_lost",
+            Error::Db(error) => database_code(error),
+            Error::Unknown { .. } => ErrorCode::Unknown,
+            Error::BadInput(_) => ErrorCode::BadInput,
+            Error::Refused(_) => ErrorCode::Refused,
+            Error::LeaseLost(_) => ErrorCode::LeaseLost,
         }
     }
 
@@ -55,11 +86,24 @@ impl Error {
         matches!(self, Error::Db(error) if error.is_outage())
     }
 
-    pub(crate) fn unknown(
-        what: &'static str,
-        name: impl ToString,
-        hint: impl Into<String>,
-    ) -> Error {
+    pub(crate) fn unknown(what: Entity, name: impl ToString, hint: impl Into<String>) -> Error {
         Error::Unknown { what, name: name.to_string(), hint: hint.into() }
+    }
+}
+
+fn database_code(error: &DbError) -> ErrorCode {
+    match error {
+        DbError::Busy(_) => ErrorCode::DatabaseBusy,
+        DbError::NoSpace(_) => ErrorCode::DatabaseFull,
+        DbError::Unavailable(..) => ErrorCode::DatabaseUnavailable,
+        DbError::ReadOnly(_) => ErrorCode::DatabaseReadOnly,
+        DbError::TooNew(..) => ErrorCode::DatabaseTooNew,
+        DbError::NotOurs(..) => ErrorCode::DatabaseNotOurs,
+        DbError::BadAddress(..) => ErrorCode::DatabaseAddress,
+        DbError::CannotOpen(..) => ErrorCode::DatabaseCannotOpen,
+        DbError::Moved(_) => ErrorCode::DatabaseMoved,
+        DbError::NotEmpty(..) => ErrorCode::DatabaseNotEmpty,
+        DbError::NotMovable(_) => ErrorCode::DatabaseNotMovable,
+        _ => ErrorCode::Database,
     }
 }

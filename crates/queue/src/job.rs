@@ -1,4 +1,4 @@
-//! What goes into the queue, what comes out of it, and how a run can end.
+//! Jobs as they are added and claimed, and how a run can end.
 
 use crate::catalog::Catalog;
 use crate::codes::Status;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 /// Named amounts: `memory_bytes`, `space_bytes`, licences, drives.
 pub type Amounts = BTreeMap<String, i64>;
 
+/// The priority of a job that is given none.
 pub const PRIORITY_DEFAULT: i64 = 50;
 
 /// A job as it is added.
@@ -19,21 +20,26 @@ pub struct NewJob {
     pub subject: String,
     /// What no other job may have at the same time; the queue and subject unless said.
     pub lock: Option<String>,
+    /// What the job carries, at most `payload_bytes_max` bytes.
     pub payload: Option<Vec<u8>>,
     /// 0 (first) to 99; 50 unless said.
     pub priority: Option<i64>,
     /// Not before this time.
     pub due: Option<Micros>,
+    /// The batch that it belongs to.
     pub batch: Option<i64>,
+    /// The collection that it belongs to.
     pub collection: Option<String>,
     /// Outside things it is known to need.
     pub targets: Vec<String>,
     /// Where its bytes are; only workers that reach it may claim the job.
     pub workspace: Option<String>,
+    /// Resources that it needs beyond those of its stage.
     pub needs: Amounts,
 }
 
 impl NewJob {
+    /// Makes one with defaults for the rest.
     pub fn new(subject: impl Into<String>) -> NewJob {
         NewJob { subject: subject.into(), ..NewJob::default() }
     }
@@ -42,17 +48,22 @@ impl NewJob {
 /// What became of an add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Added {
+    /// The id of the job.
     pub job: i64,
     /// True if the subject waited already: this is that job, with the newer payload.
     pub coalesced: bool,
 }
 
-/// One worker's right to one job: nothing is changed for it without the current token (I4).
+/// One worker's right to one job. Without the current token nothing of the job changes (I4).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Lease {
+    /// The id of the job.
     pub job: i64,
+    /// What no two jobs may own at the same time.
     pub lock: String,
+    /// The fencing token: it grows with every claim (I4).
     pub token: i64,
+    /// The batch that it belongs to.
     pub batch: Option<i64>,
     /// The stage it was claimed in.
     pub stage: i64,
@@ -60,27 +71,37 @@ pub struct Lease {
     pub probe: bool,
 }
 
-/// A job in a worker's hands.
+/// A claimed job.
 #[derive(Debug, Clone)]
 pub struct Claimed {
+    /// The lease under which it ran.
     pub lease: Lease,
+    /// The id of its pipeline.
     pub pipeline: i64,
+    /// The id of the stage.
     pub stage: i64,
+    /// What the job is about.
     pub subject: String,
+    /// What the job carries, at most `payload_bytes_max` bytes.
     pub payload: Option<Vec<u8>>,
+    /// The collection that it belongs to.
     pub collection: Option<String>,
+    /// Outside things that it is known to need.
     pub targets: Vec<String>,
+    /// The work space where its bytes are; only workers that reach it claim it.
     pub workspace: Option<String>,
+    /// From 0 (first) to 99 (last).
     pub priority: i64,
+    /// When it was added.
     pub added_at: Micros,
     /// 1 for the first run since it was added or requeued.
     pub attempt: i64,
     /// False while it lies in a buffer: starting it is a write of its own.
     pub started: bool,
-    /// The token of its last run, if that is known. Nobody has had the job since.
+    /// The token of its last run, if that is known. No worker has had the job since.
     pub token_before: Option<i64>,
     /// What the run before this one passed on, if it is known here.
-    pub passed: Passed,
+    pub carryover: Carryover,
 }
 
 /// An error of a run, kept in the job's history.
@@ -99,6 +120,7 @@ pub struct JobError {
 }
 
 impl JobError {
+    /// Makes one with defaults for the rest.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> JobError {
         let (code, message) = (code.into(), message.into());
         JobError { code, message, target: None, recoverable: true, down: false }
@@ -109,11 +131,12 @@ impl JobError {
         JobError { recoverable: false, ..self }
     }
 
+    /// Names the target that is to blame.
     pub fn at(self, target: impl Into<String>) -> JobError {
         JobError { target: Some(target.into()), ..self }
     }
 
-    /// Says that the target does not answer anybody, so that its breaker opens at once.
+    /// Marks the target as down for all, so that its breaker opens at once.
     pub fn down(self) -> JobError {
         JobError { down: true, ..self }
     }
@@ -125,10 +148,15 @@ pub type JobState = serde_json::Map<String, serde_json::Value>;
 /// What a stage tells the next one about the job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Handover {
+    /// A sentence about it, for people.
     pub note: Option<String>,
+    /// Outside things that it is known to need.
     pub targets: Option<Vec<String>>,
+    /// From 0 (first) to 99 (last).
     pub priority: Option<i64>,
+    /// The work space where its bytes are; only workers that reach it claim it.
     pub workspace: Option<String>,
+    /// Resources that it needs beyond those of its stage.
     pub needs: Option<Amounts>,
     /// The stage to go on with, where those before it have nothing to do for this job: a later
     /// one of the same pipeline; see [`crate::Pipeline::onward`].
@@ -138,12 +166,12 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// On to a later stage, past those that have nothing to do for this job.
+    /// Goes on with a later stage and skips the stages before it.
     pub fn to(stage: &str) -> Handover {
         Handover { next_stage: Some(stage.to_string()), ..Handover::default() }
     }
 
-    /// On with this state of the job.
+    /// Leaves this state for the stages that follow.
     pub fn with_state(state: JobState) -> Handover {
         Handover { state: Some(state), ..Handover::default() }
     }
@@ -152,12 +180,17 @@ impl Handover {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// On to the next stage, or to the end.
+    /// The job goes to the next stage, or ends.
     Success(Handover),
     /// There was nothing to do: a success with a reason.
     Skip(String),
-    /// Not now: back to the queue until `due`, with no attempt counted.
-    Wait { due: Micros, why: String },
+    /// Not now: the job waits until `due`, and no attempt is counted.
+    Wait {
+        /// When it runs again.
+        due: Micros,
+        /// What it waits for, in a sentence.
+        why: String,
+    },
     /// Worth trying again: counted, retried after a back-off, failed at the stage's limit.
     Transient(JobError),
     /// Trying again would change nothing: failed at once.
@@ -174,6 +207,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// A plain success.
     pub fn success() -> Outcome {
         Outcome::Success(Handover::default())
     }
@@ -196,33 +230,34 @@ impl Outcome {
 }
 
 /// What a run knows and has recorded, for the run of the next stage if that follows in the same
-/// process: it need not be read again then. Whoever gets none reads it.
+/// process, which need not read it again. A run that gets none reads it.
 #[derive(Clone, Default)]
-pub struct Passed {
+pub struct Carryover {
     known: Option<Arc<dyn Any + Send + Sync>>,
     pub(crate) bytes: Option<usize>,
 }
 
-impl Passed {
-    /// Known to the next run if that follows at once.
-    pub fn new(known: impl Any + Send + Sync) -> Passed {
-        Passed { known: Some(Arc::new(known)), bytes: None }
+impl Carryover {
+    /// Passes a value on to the next run, if that follows at once.
+    pub fn new(known: impl Any + Send + Sync) -> Carryover {
+        Carryover { known: Some(Arc::new(known)), bytes: None }
     }
 
-    /// Also while the job waits for its next run, for a minute at most and as far as there is room
-    /// for what takes about so many bytes.
-    pub fn keep(self, bytes: usize) -> Passed {
-        Passed { bytes: Some(bytes), ..self }
+    /// Keeps the value while the job waits for its next run too, for at most a minute and while there is
+    /// room; `bytes` is about its size.
+    pub fn keep(self, bytes: usize) -> Carryover {
+        Carryover { bytes: Some(bytes), ..self }
     }
 
+    /// Returns what was passed on, if it is of this type.
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.known.as_deref()?.downcast_ref()
     }
 }
 
-impl std::fmt::Debug for Passed {
+impl std::fmt::Debug for Carryover {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.known.is_some() { "Passed(..)" } else { "Passed" })
+        f.write_str(if self.known.is_some() { "Carryover(..)" } else { "Carryover" })
     }
 }
 
@@ -232,19 +267,23 @@ pub type Records = Arc<dyn Fn(&mut Tx<'_>) -> crate::Result<()> + Send + Sync>;
 /// One finished run, on its way to the database.
 #[derive(Clone)]
 pub struct Settlement {
+    /// The lease under which it ran.
     pub lease: Lease,
+    /// How the run ended.
     pub outcome: Outcome,
+    /// What the run records in the same transaction.
     pub records: Option<Records>,
-    pub passed: Passed,
+    /// What it passes on to the next run of the job.
+    pub carryover: Carryover,
 }
 
 impl Settlement {
-    /// Of a run that has nothing to record and nothing to pass on.
+    /// Makes the settlement of a run that records nothing and passes nothing on.
     pub fn new(lease: Lease, outcome: Outcome) -> Settlement {
-        Settlement { lease, outcome, records: None, passed: Passed::default() }
+        Settlement { lease, outcome, records: None, carryover: Carryover::default() }
     }
 
-    /// The stage that follows if this succeeds and nobody has asked the job to stop.
+    /// Returns the stage that follows if this succeeds and no one has asked the job to stop.
     pub(crate) fn next_stage(&self, catalog: &Catalog) -> Option<i64> {
         let (pipeline, stage) = catalog.stage(self.lease.stage).ok()?;
         let succeeded = matches!(self.outcome, Outcome::Success(_) | Outcome::Skip(_));

@@ -1,8 +1,11 @@
 #![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
 
 mod catalog;
 mod codes;
+mod engine;
 mod error;
+mod error_code;
 mod job;
 mod progress;
 pub mod rules;
@@ -12,7 +15,8 @@ pub mod view;
 
 pub use catalog::{Catalog, Pipeline, PipelineSettings, Stage, StageSettings};
 pub use codes::{BatchState, Content, State, Status};
-pub use error::{Error, Result};
+pub use error::{Entity, Error, Result};
+pub use error_code::ErrorCode;
 pub use job::*;
 pub use progress::Progress;
 
@@ -31,4 +35,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(8, "0008_discarded"),
     migration!(10, "0010_preparing"),
     migration!(11, "0011_replacements"),
+    migration!(20, "0020_leases"),
 ];

@@ -15,7 +15,9 @@ use std::fmt;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
+    /// What is being done.
     pub what: String,
+    /// The bytes that are done.
     #[serde(rename = "done")]
     pub done_bytes: u64,
     /// `None` where it is not known.
@@ -31,6 +33,7 @@ fn yes() -> bool {
 }
 
 impl Progress {
+    /// Makes the progress of something that is counted in bytes.
     pub fn bytes(what: impl Into<String>, done: u64, total: Option<u64>) -> Progress {
         Progress { what: what.into(), done_bytes: done, total_bytes: total, counted: true }
     }

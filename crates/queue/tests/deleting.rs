@@ -6,7 +6,7 @@ mod support;
 
 use queue::rules::batch::{self, Entry, NewBatch};
 use queue::rules::pipelines::{PipelineSpec, create, delete};
-use queue::rules::{add, people::Actor, report};
+use queue::rules::{add, operator::Actor, report};
 use queue::{Catalog, Error, NewJob, Result};
 use support::World;
 
@@ -31,7 +31,7 @@ fn nothing_is_stranded(world: &World) {
                         });
                         match added {
                             Ok(_) => {}
-                            Err(Error::Unknown { what: "queue", .. }) => return,
+                            Err(Error::Unknown { what: queue::Entity::Queue, .. }) => return,
                             Err(error) => panic!("{error}"),
                         }
                     }

@@ -7,12 +7,12 @@ mod support;
 use db::{Address, Db, Options, Statement, Tx};
 use queue::rules::claim::{Request, claim};
 use queue::rules::lease::{NewWorker, register};
-use queue::rules::people::{Actor, requeue};
+use queue::rules::operator::{Actor, requeue};
 use queue::rules::{batch, history, report};
 use queue::{BatchState, Catalog, Result, Status, view};
 
-/// As the first schema had them: one job waits, one succeeded, one was cancelled, one failed; one
-/// batch is under way, one is to be reported.
+/// As the first schema had them: one job waits, one succeeded, one was cancelled, one failed, one runs;
+/// one batch is under way, one is to be reported.
 const BEFORE: &[&str] = &[
     "insert into pipelines (id, name, plain, coalesces, history, restart_position, settings, created_at, created_by)
      values (1, 'letters', 1, 1, 0, 0, '{}', 5, 'ann')",
@@ -36,6 +36,9 @@ const BEFORE: &[&str] = &[
     "insert into batch_entries (batch, number, subject) values (3, 1, 'a'), (4, 1, 'b')",
     "insert into waiting (id, stage, state, priority, due, lock, coalesce_key, begun, since)
      values (1, 1, 0, 50, 10, 'q/a', 'k', 0, 10)",
+    "insert into jobs (id, pipeline, subject, lock, priority, status, stage, added_at, added_by, ended_at, ended_by, ended_why)
+     values (7, 1, 'g', 'q/g', 50, 0, 1, 14, 'ann', null, null, null)",
+    "insert into started (lock, id, stage, worker, token, claimed_at, started_at) values ('q/g', 7, 1, 9, 70, 15, 16)",
     // Of b, which kept its whole history then.
     "insert into history (job, id, at, who, event, from_stage, from_status, to_stage, to_status, token)
      values (2, 1, 20, 'bob', 'claimed', 1, 0, 1, 1, 7), (2, 2, 21, 'bob', 'succeeded', 1, 1, 1, 4, 7)",
@@ -84,6 +87,15 @@ fn from_the_first(address: &Address) {
             ("d".to_string(), Status::Failed, Some(23), some("bob"), some("torn")),
         ]
     );
+    let views: Result<Vec<(String, String, i64)>> = db.read_blocking(|tx| {
+        let rows = statement(
+            "select j.subject, j.status, l.worker from queue_leases l join queue_jobs j on j.id = l.job",
+        );
+        let catalog = Catalog::load(tx)?;
+        assert_eq!(view::show(tx, &catalog, 7)?.status, Status::Running);
+        Ok(tx.query(&rows, &[])?)
+    });
+    assert_eq!(views.unwrap(), [("g".to_string(), "open".to_string(), 9)], "its lease was kept");
     let told: Result<Vec<String>> = db.read_blocking(|tx| {
         let events = history::of_job(tx, 2, 0, 10)?;
         Ok(events.into_iter().map(|event| event.event).collect())

@@ -4,11 +4,11 @@
 
 use db::{Address, Db, Options, Statement, Tx};
 use queue::rules::add::add;
-use queue::rules::people::{Actor, cancel};
+use queue::rules::operator::{Actor, cancel};
 use queue::rules::pipelines::{PipelineSpec, create};
 use queue::rules::prune::prune;
-use queue::runtime::{Context, Settings, Stop, Summary, Work, Worker};
-use queue::{Catalog, Claimed, JobError, NewJob, Outcome, Passed, Result, Status, view};
+use queue::runtime::{Context, Handler, Settings, Stop, Summary, Worker};
+use queue::{Carryover, Catalog, Claimed, JobError, NewJob, Outcome, Result, Status, view};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -65,7 +65,7 @@ async fn work(worker: Worker) -> Summary {
 /// A stage made of a function.
 struct Does<F>(F);
 
-impl<F: Fn(&Claimed, &Context) -> Outcome + Send + Sync + 'static> Work for Does<F> {
+impl<F: Fn(&Claimed, &Context) -> Outcome + Send + Sync + 'static> Handler for Does<F> {
     async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
         (self.0)(job, context)
     }
@@ -139,11 +139,11 @@ struct Counted {
 
 struct Slow(Arc<Counted>);
 
-impl Work for Slow {
+impl Handler for Slow {
     async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
         let now = self.0.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.0.most.fetch_max(now, Ordering::SeqCst);
-        if let Some(subject) = job.passed.get::<String>() {
+        if let Some(subject) = job.carryover.get::<String>() {
             assert_eq!(*subject, job.subject);
             self.0.told.fetch_add(1, Ordering::SeqCst);
         }
@@ -154,12 +154,12 @@ impl Work for Slow {
 }
 
 fn tells(job: &Claimed, context: &Context) -> Outcome {
-    context.pass_on(Passed::new(job.subject.clone()));
+    context.carry_over(Carryover::new(job.subject.clone()));
     Outcome::success()
 }
 
 fn tells_even_later(job: &Claimed, context: &Context) -> Outcome {
-    context.pass_on(Passed::new(job.subject.clone()).keep(job.subject.len()));
+    context.carry_over(Carryover::new(job.subject.clone()).keep(job.subject.len()));
     Outcome::success()
 }
 
@@ -185,7 +185,7 @@ struct Mixed {
     end: Arc<Notify>,
 }
 
-impl Work for Mixed {
+impl Handler for Mixed {
     async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
         if job.subject.starts_with("long") {
             self.began.notify_one();
@@ -304,7 +304,7 @@ async fn stopping_again_and_again_interrupts_nothing_that_had_not_begun() {
 /// Runs until it is told to stop.
 struct Waits(Arc<Notify>);
 
-impl Work for Waits {
+impl Handler for Waits {
     async fn run(&self, _: &Claimed, context: &Context) -> Outcome {
         self.0.notify_one();
         match context.stopped().await {
@@ -415,7 +415,7 @@ async fn until_empty_means_all_queues_of_the_worker() {
     let second = made.unwrap();
     let db = house.db.clone();
     struct Feeds(Db, queue::Pipeline);
-    impl Work for Feeds {
+    impl Handler for Feeds {
         async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
             // Long enough for the other loop to find its queue empty more than once.
             tokio::time::sleep(std::time::Duration::from_millis(120)).await;

@@ -255,7 +255,7 @@ fn find(session: &Session, config: &Config, name: &str) -> Result<Collection, Fa
 }
 
 fn held(session: &Session) -> Result<Vec<String>, Failure> {
-    let held = session.read(|tx, _, _| queue::rules::people::hold::held_names(tx))?;
+    let held = session.read(|tx, _, _| queue::rules::operator::hold::held_names(tx))?;
     Ok(held.collections().map(str::to_string).collect())
 }
 

@@ -36,7 +36,7 @@ pub struct Receipt {
 
 /// Accepts a deposit: from here nothing of it is lost.
 pub fn accept(tx: &mut Tx<'_>, catalog: &Catalog, new: &NewDeposit) -> Result<Receipt> {
-    const INSERT: Statement = statement!("sql/insert_deposit");
+    const INSERT: Statement = statement!(deposit::insert_deposit);
     if let Source::Url(url) = &new.source {
         fetch::check_credentials(url)?;
     }

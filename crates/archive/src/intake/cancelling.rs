@@ -2,7 +2,7 @@
 
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::batch;
-use queue::rules::people::Actor;
+use queue::rules::operator::Actor;
 use queue::{BatchState, Catalog, Result};
 
 /// As [`batch::cancel_some`]. Rows that were accepted and have not become jobs are kept with who
@@ -16,7 +16,7 @@ pub fn cancel_some(
     after: i64,
     limit: i64,
 ) -> Result<Option<i64>> {
-    const KEEP: Statement = statement!("sql/keep_cancelled_rows");
+    const KEEP: Statement = statement!(deposit::keep_cancelled_rows);
     if batch::lock(tx, id)?.state != BatchState::Pending {
         tx.send(&KEEP, &db::params![id, actor.who, actor.reason, now])?;
     }

@@ -76,7 +76,7 @@ impl Error {
 
     pub fn code(&self) -> &'static str {
         match self {
-            Error::Queue(error) => error.code(),
+            Error::Queue(error) => error.code().as_str(),
             Error::Permanent { code, .. }
             | Error::Transient { code, .. }
             | Error::Down { code, .. } => code,

@@ -10,7 +10,7 @@ pub mod sweep;
 
 use crate::app::Site;
 use queue::rules::pipelines::PipelineSpec;
-use queue::runtime::{Work, Worker};
+use queue::runtime::{Handler, Worker};
 use queue::{PipelineSettings, StageSettings};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub trait Stage: 'static {
     }
 
     /// Makes what runs its jobs in this process.
-    fn handler(site: &Arc<Site>) -> impl Work;
+    fn handler(site: &Arc<Site>) -> impl Handler;
 }
 
 /// A [`Stage`] as a value.

@@ -40,7 +40,7 @@ impl FromRow for Brief {
 
 /// What is known of a job; `None` if it is gone already.
 pub fn brief(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<Option<Brief>> {
-    const BRIEF: Statement = statement!("sql/job_in_brief");
+    const BRIEF: Statement = statement!(reports::job_in_brief);
     let found: Option<Brief> = tx.first(&BRIEF, &db::params![job])?;
     Ok(found.map(|mut brief| {
         let pipeline = catalog.pipeline(brief.pipeline_id);

@@ -16,7 +16,7 @@ pub struct Collection {
 }
 
 pub fn find(tx: &mut Tx<'_>, name: &str) -> Result<Option<Profile>> {
-    const FIND: Statement = statement!("sql/find_collection");
+    const FIND: Statement = statement!(collection::find_collection);
     let found: Option<(String,)> = tx.first(&FIND, &db::params![name])?;
     found.map(|(profile,)| Profile::from_json(&profile)).transpose()
 }
@@ -34,7 +34,7 @@ pub fn profile(tx: &mut Tx<'_>, name: &str) -> Result<Profile> {
 }
 
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Collection>> {
-    const LIST: Statement = statement!("sql/list_collections");
+    const LIST: Statement = statement!(collection::list_collections);
     let rows: Vec<(String, String, Micros, String, Micros)> = tx.query(&LIST, &[])?;
     rows.into_iter()
         .map(|(name, profile, created_at, created_by, updated_at)| {
@@ -46,7 +46,7 @@ pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Collection>> {
 
 /// Makes a collection, or gives one another profile. True if anything changed.
 pub fn put(tx: &mut Tx<'_>, name: &str, profile: &Profile, who: &str) -> Result<bool> {
-    const PUT: Statement = statement!("sql/put_collection");
+    const PUT: Statement = statement!(collection::put_collection);
     let now = tx.now();
     Ok(tx.execute(&PUT, &db::params![name, &profile.to_json(), now, who])? > 0)
 }

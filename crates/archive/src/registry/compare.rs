@@ -303,7 +303,7 @@ impl Comparison<'_> {
     }
 
     async fn is_known(&self, store: &str, path: &str) -> Result<bool> {
-        const KNOWN: db::Statement = db::statement!("sql/copy_by_key");
+        const KNOWN: db::Statement = db::statement!(copies::copy_by_key);
         let (store, key) = (store.to_string(), path.to_string());
         let find = move |tx: &mut db::Tx<'_>| {
             Ok::<_, Error>(tx.first::<(i64,)>(&KNOWN, &db::params![&store, &key])?.is_some())

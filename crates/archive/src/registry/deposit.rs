@@ -57,7 +57,7 @@ impl FromRow for Deposit {
 }
 
 pub fn find(tx: &mut Tx<'_>, batch: i64) -> Result<Deposit> {
-    const FIND: Statement = statement!("sql/find_deposit");
+    const FIND: Statement = statement!(deposit::find_deposit);
     tx.first(&FIND, &db::params![batch])?.ok_or_else(|| {
         Error::permanent(
             "unknown_deposit",

@@ -105,7 +105,7 @@ impl Meeting {
 
 /// Objects that a batch made and that are known by the name of their package: name, identifier.
 pub fn new_objects(tx: &mut Tx<'_>, batch: i64, limit: i64) -> Result<Vec<(String, String)>> {
-    const SUMMARIES: Statement = statement!("sql/first_summaries");
+    const SUMMARIES: Statement = statement!(ingest::first_summaries);
     let rows: Vec<(String,)> = tx.query(&SUMMARIES, &db::params![batch, limit])?;
     let summaries = rows.iter().filter_map(|(text,)| serde_json::from_str::<Summary>(text).ok());
     Ok(summaries.filter_map(|s| Some((s.derived?, s.identifier))).collect())

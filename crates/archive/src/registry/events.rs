@@ -12,7 +12,7 @@ pub fn insert(
     job: Option<i64>,
     events: &[Event],
 ) -> Result<()> {
-    const INSERT: Statement = statement!("sql/insert_events", per engine);
+    const INSERT: Statement = statement!(events::insert_events);
     let people: Vec<Option<String>> = events.iter().map(|e| people(&e.people)).collect();
     let rows: Vec<[Value<'_>; 9]> = events
         .iter()
@@ -33,14 +33,14 @@ fn people(people: &[Person]) -> Option<String> {
 
 /// An event that was recorded for an object whose number is another one now.
 pub fn adopt(tx: &mut Tx<'_>, object: i64, event: &Event) -> Result<()> {
-    const ADOPT: Statement = statement!("sql/adopt_event");
+    const ADOPT: Statement = statement!(events::adopt_event);
     tx.send(&ADOPT, &db::params![&event.id, object])?;
     Ok(())
 }
 
 /// Keeps events of a job that is on its way; what is kept already stays as it was.
 pub fn keep(tx: &mut Tx<'_>, job: i64, events: &[Event]) -> queue::Result<()> {
-    const KEEP: Statement = statement!("sql/keep_events", per engine);
+    const KEEP: Statement = statement!(events::keep_events);
     let texts: Vec<String> = events.iter().map(|e| serde_json::json!(e).to_string()).collect();
     let rows: Vec<[Value<'_>; 2]> =
         events.iter().zip(&texts).map(|(e, text)| db::params![&e.id, text]).collect();
@@ -61,7 +61,7 @@ impl FromRow for Kept {
 
 /// The events of a job on its way, in the order of their time.
 pub fn kept(tx: &mut Tx<'_>, job: i64) -> queue::Result<Vec<Event>> {
-    const KEPT: Statement = statement!("sql/kept_events");
+    const KEPT: Statement = statement!(events::kept_events);
     let rows: Vec<Kept> = tx.query(&KEPT, &db::params![job])?;
     let mut events: Vec<Event> = rows.into_iter().map(|k| k.0).collect();
     events.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));

@@ -130,7 +130,7 @@ pub fn find_with_profile(
     job: i64,
     collection: &str,
 ) -> Result<(Option<Ingest>, Option<Profile>)> {
-    const CONTEXT: Statement = statement!("sql/stage_context");
+    const CONTEXT: Statement = statement!(ingest::stage_context);
     let Known(ingest, profile) = tx.one(&CONTEXT, &db::params![job, collection])?;
     Ok((ingest, profile.as_deref().map(Profile::from_json).transpose()?))
 }
@@ -146,7 +146,7 @@ impl FromRow for Known {
 
 /// Writes all of it, new or not.
 pub fn save(tx: &mut Tx<'_>, ingest: &Ingest) -> queue::Result<()> {
-    const SAVE: Statement = statement!("sql/save_ingest");
+    const SAVE: Statement = statement!(ingest::save_ingest);
     let text = |value: serde_json::Value| value.to_string();
     let package = ingest.package.as_ref().map(|p| text(serde_json::json!(p)));
     let metadata = text(serde_json::json!(ingest.metadata));
@@ -178,7 +178,7 @@ pub fn save(tx: &mut Tx<'_>, ingest: &Ingest) -> queue::Result<()> {
 
 /// Takes up a job again whose data was discarded: from now on there is something to clean up.
 pub fn reopen(tx: &mut Tx<'_>, job: i64) -> queue::Result<Micros> {
-    const REOPEN: Statement = statement!("sql/reopen_ingest");
+    const REOPEN: Statement = statement!(ingest::reopen_ingest);
     let now = tx.now();
     tx.send(&REOPEN, &db::params![job, now])?;
     Ok(now)
@@ -205,13 +205,13 @@ pub fn check_complete(tx: &mut Tx<'_>, ingest: &Ingest) -> Result<()> {
 
 /// Files and bytes that are known of a job.
 pub fn count_files(tx: &mut Tx<'_>, job: i64) -> Result<(i64, i64)> {
-    const COUNT: Statement = statement!("sql/count_ingest_files");
+    const COUNT: Statement = statement!(ingest::count_ingest_files);
     Ok(tx.one(&COUNT, &db::params![job])?)
 }
 
 /// Has the file that an error is about written together with the outcome, for reports.
 pub fn note_failed_file(job: &Claimed, context: &Context, error: &Error) {
-    const NOTE: Statement = statement!("sql/note_failed_file");
+    const NOTE: Statement = statement!(ingest::note_failed_file);
     let (id, batch) = (job.lease.job, job.lease.batch);
     let collection = job.collection.clone().unwrap_or_else(|| "default".to_string());
     let file = error.file().map(str::to_string);
@@ -262,7 +262,7 @@ impl FromRow for JobFile {
 
 /// Writes files; those that are there already become what they are now.
 pub fn put_files(tx: &mut Tx<'_>, job: i64, files: &[JobFile]) -> queue::Result<()> {
-    const PUT: Statement = statement!("sql/put_ingest_files", per engine);
+    const PUT: Statement = statement!(ingest::put_ingest_files);
     let rows: Vec<[Value<'_>; 10]> = files
         .iter()
         .map(|f| {
@@ -278,20 +278,20 @@ pub fn put_files(tx: &mut Tx<'_>, job: i64, files: &[JobFile]) -> queue::Result<
 
 /// A page of a job's files, in order.
 pub fn files_after(tx: &mut Tx<'_>, job: i64, after: i64, limit: i64) -> Result<Vec<JobFile>> {
-    const PAGE: Statement = statement!("sql/ingest_files_after");
+    const PAGE: Statement = statement!(ingest::ingest_files_after);
     Ok(tx.query(&PAGE, &db::params![job, after, limit])?)
 }
 
 /// The first file of a job that has this digest.
 pub fn file_by_digest(tx: &mut Tx<'_>, job: i64, sha512: &str) -> Result<Option<JobFile>> {
-    const BY_DIGEST: Statement = statement!("sql/ingest_file_by_digest");
+    const BY_DIGEST: Statement = statement!(ingest::ingest_file_by_digest);
     Ok(tx.first(&BY_DIGEST, &db::params![job, sha512])?)
 }
 
 /// Forgets what is known of the package's files and empty directories.
 pub fn forget_files(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
-    const FORGET: Statement = statement!("sql/forget_ingest_files");
-    const DIRECTORIES: Statement = statement!("sql/forget_ingest_directories");
+    const FORGET: Statement = statement!(ingest::forget_ingest_files);
+    const DIRECTORIES: Statement = statement!(ingest::forget_ingest_directories);
     tx.send(&FORGET, &db::params![job])?;
     tx.send(&DIRECTORIES, &db::params![job])?;
     Ok(())
@@ -303,8 +303,8 @@ pub fn put_directories(
     job: i64,
     directories: &[EmptyDirectory],
 ) -> queue::Result<()> {
-    const FORGET: Statement = statement!("sql/forget_ingest_directories");
-    const PUT: Statement = statement!("sql/put_ingest_directories", per engine);
+    const FORGET: Statement = statement!(ingest::forget_ingest_directories);
+    const PUT: Statement = statement!(ingest::put_ingest_directories);
     tx.send(&FORGET, &db::params![job])?;
     let rows: Vec<[Value<'_>; 2]> =
         directories.iter().map(|d| db::params![&d.path, d.modified]).collect();
@@ -319,7 +319,7 @@ pub fn directories_after(
     after: &str,
     limit: i64,
 ) -> Result<Vec<EmptyDirectory>> {
-    const PAGE: Statement = statement!("sql/ingest_directories_after");
+    const PAGE: Statement = statement!(ingest::ingest_directories_after);
     Ok(tx.query(&PAGE, &db::params![job, after, limit])?)
 }
 

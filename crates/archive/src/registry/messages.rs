@@ -52,7 +52,7 @@ pub fn add(
     job: Option<i64>,
     message: &Message,
 ) -> Result<i64> {
-    const INSERT: Statement = statement!("sql/insert_message");
+    const INSERT: Statement = statement!(outbox::insert_message);
     let id = tx.next_ids("message_ids", 1)?[0];
     let now = tx.now();
     let body = serde_json::json!(message).to_string();
@@ -98,7 +98,7 @@ pub struct Kept {
 }
 
 pub fn find(tx: &mut Tx<'_>, id: i64) -> Result<Option<Kept>> {
-    const FIND: Statement = statement!("sql/find_message");
+    const FIND: Statement = statement!(outbox::find_message);
     let row: Option<(String, Micros, Option<Micros>)> = tx.first(&FIND, &db::params![id])?;
     row.map(|(body, created_at, sent_at)| {
         let message = serde_json::from_str(&body)
@@ -109,7 +109,7 @@ pub fn find(tx: &mut Tx<'_>, id: i64) -> Result<Option<Kept>> {
 }
 
 pub fn sent(tx: &mut Tx<'_>, id: i64) -> queue::Result<()> {
-    const SENT: Statement = statement!("sql/message_sent");
+    const SENT: Statement = statement!(outbox::message_sent);
     let now = tx.now();
     tx.send(&SENT, &db::params![id, now])?;
     Ok(())

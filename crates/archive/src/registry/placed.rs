@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The stores that have a copy of anything.
 pub fn stores_with_copies(tx: &mut Tx<'_>) -> Result<Vec<String>> {
-    const STORES: Statement = statement!("sql/stores_with_copies");
+    const STORES: Statement = statement!(copies::stores_with_copies);
     Ok(tx.query::<(String,)>(&STORES, &[])?.into_iter().map(|row| row.0).collect())
 }
 
@@ -22,7 +22,7 @@ pub fn stores_not_configured(tx: &mut Tx<'_>, config: &Config) -> Result<Vec<Str
 /// Refuses a configuration by which objects could not be read: those that have copies only in stores
 /// that it does not name.
 pub fn check_configured(tx: &mut Tx<'_>, config: &Config, data: &Path) -> Result<()> {
-    const ONLY_IN: Statement = statement!("sql/objects_only_in", per engine);
+    const ONLY_IN: Statement = statement!(copies::objects_only_in);
     let missing = stores_not_configured(tx, config)?;
     if missing.is_empty() {
         return Ok(());
@@ -53,7 +53,7 @@ pub fn check_configured(tx: &mut Tx<'_>, config: &Config, data: &Path) -> Result
 
 /// The store that has objects while the registry has none: the database is new, and the stores are not.
 pub async fn older_store(db: &Db, stores: &Stores) -> Result<Option<String>> {
-    const VERSION: Statement = statement!("sql/any_version");
+    const VERSION: Statement = statement!(setup::any_version);
     let is_new = |tx: &mut Tx<'_>| Ok::<_, Error>(tx.first::<(i64,)>(&VERSION, &[])?.is_none());
     match db.read(is_new).await? {
         true => stores.first_with_objects().await,

@@ -175,7 +175,7 @@ fn agents_of(event: &EventView, agents: &mut BTreeMap<String, Agent>) -> Vec<Lin
 }
 
 fn all_files(tx: &mut db::Tx<'_>, object: i64, path: &str, since: i64) -> Result<Vec<FileView>> {
-    const FILES: db::Statement = db::statement!("sql/list_all_files");
+    const FILES: db::Statement = db::statement!(objects::list_all_files);
     Ok(tx.query(&FILES, &db::params![object, path, since, PAGE])?)
 }
 

@@ -20,14 +20,14 @@ pub struct NewVersion {
 
 /// Records the version, if it is not recorded yet, as of when its events say it was ingested.
 pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
-    const VERSION: Statement = statement!("sql/insert_version");
-    const END_CHANGED: Statement = statement!("sql/end_changed_files");
-    const END_ABSENT: Statement = statement!("sql/end_absent_files");
-    const FILES: Statement = statement!("sql/insert_files");
-    const DIRECTORIES: Statement = statement!("sql/insert_directories");
-    const OBJECT: Statement = statement!("sql/activate_object");
-    const COUNT: Statement = statement!("sql/count_version");
-    const INGEST: Statement = statement!("sql/ingest_recorded");
+    const VERSION: Statement = statement!(record::insert_version);
+    const END_CHANGED: Statement = statement!(record::end_changed_files);
+    const END_ABSENT: Statement = statement!(record::end_absent_files);
+    const FILES: Statement = statement!(record::insert_files);
+    const DIRECTORIES: Statement = statement!(record::insert_directories);
+    const OBJECT: Statement = statement!(record::activate_object);
+    const COUNT: Statement = statement!(record::count_version);
+    const INGEST: Statement = statement!(record::ingest_recorded);
     let ingest = &new.ingest;
     let (Some(object), Some(version)) = (ingest.object, ingest.version) else {
         return Ok(());
@@ -74,7 +74,7 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
 }
 
 fn copies(tx: &mut Tx<'_>, new: &NewVersion, object: i64, version: i64) -> Result<()> {
-    const COPY: Statement = statement!("sql/put_copy");
+    const COPY: Statement = statement!(copies::put_copy);
     for (store, waiting) in &new.ingest.stores {
         let current_read_at = waiting.current_read_at.unwrap_or(waiting.at);
         tx.send(

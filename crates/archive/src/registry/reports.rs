@@ -19,7 +19,7 @@ pub fn objects_after(
     after: i64,
     limit: i64,
 ) -> Result<Vec<ObjectLine>> {
-    const OBJECTS: Statement = statement!("sql/report_objects");
+    const OBJECTS: Statement = statement!(reports::report_objects);
     let rows: Vec<(i64, String, Option<i64>, Option<i64>, Option<String>)> =
         tx.query(&OBJECTS, &db::params![batch, after, limit])?;
     let Some(last) = rows.last().map(|row| row.0) else { return Ok(Vec::new()) };
@@ -68,8 +68,8 @@ pub fn cancellations_after(
     after: Cursor,
     limit: i64,
 ) -> Result<(Vec<CancelLine>, Cursor)> {
-    const JOBS: Statement = statement!("sql/report_cancelled");
-    const ROWS: Statement = statement!("sql/report_cancelled_rows");
+    const JOBS: Statement = statement!(reports::report_cancelled);
+    const ROWS: Statement = statement!(reports::report_cancelled_rows);
     if after.row.is_none() {
         let rows: Vec<CancelledJob> = tx.query(&JOBS, &db::params![batch, after.job, limit])?;
         if let Some(last) = rows.last() {
@@ -91,7 +91,7 @@ pub fn cancellations_after(
 /// The job, its subject, who ended it and why; the job that took its place, that job's batch, and how
 /// their content compares.
 type CancelledJob =
-    (i64, String, Option<String>, Option<String>, Option<i64>, Option<i64>, Option<i64>);
+    (i64, String, Option<String>, Option<String>, Option<i64>, Option<i64>, Option<String>);
 
 fn cancelled(
     batch: i64,
@@ -101,7 +101,7 @@ fn cancelled(
         let (by, reason) = (by.unwrap_or_default(), why.unwrap_or_default());
         return CancelLine { job: Some(job), subject, state: "cancelled".to_string(), by, reason };
     };
-    let content = content.and_then(Content::from_number);
+    let content = content.as_deref().and_then(Content::from_name);
     let replaced = Replacement {
         job,
         subject: subject.clone(),
@@ -127,8 +127,8 @@ pub fn unfinished_after(
     after: Cursor,
     limit: i64,
 ) -> Result<(Vec<UnfinishedLine>, Cursor)> {
-    const JOBS: Statement = statement!("sql/report_unfinished");
-    const ENTRIES: Statement = statement!("sql/report_entries");
+    const JOBS: Statement = statement!(reports::report_unfinished);
+    const ENTRIES: Statement = statement!(reports::report_entries);
     let nothing = || Ok((Vec::new(), after));
     if batch.state == BatchState::Pending {
         let state = if batch.is_held() { "held" } else { "not begun" }.to_string();
@@ -140,7 +140,7 @@ pub fn unfinished_after(
         return nothing();
     }
     if after.row.is_none() {
-        let rows: Vec<(i64, String, Option<i64>, Option<i64>, String)> =
+        let rows: Vec<(i64, String, Option<String>, Option<i64>, String)> =
             tx.query(&JOBS, &db::params![batch.id, after.job, limit])?;
         if let Some(last) = rows.last() {
             let cursor = Cursor { job: last.0, row: None };
@@ -159,9 +159,9 @@ pub fn unfinished_after(
 }
 
 fn open_job(
-    (job, subject, waiting, worker, stage): (i64, String, Option<i64>, Option<i64>, String),
+    (job, subject, waiting, worker, stage): (i64, String, Option<String>, Option<i64>, String),
 ) -> UnfinishedLine {
-    let held = waiting == Some(queue::State::Held.number());
+    let held = waiting.as_deref() == Some(queue::State::Held.name());
     let state = match worker {
         Some(_) => "running",
         None if held => "held",
@@ -177,7 +177,7 @@ pub fn failures_after(
     after: i64,
     limit: i64,
 ) -> Result<Vec<FailureLine>> {
-    const FAILURES: Statement = statement!("sql/report_failures");
+    const FAILURES: Statement = statement!(reports::report_failures);
     let rows: Vec<(i64, String, String, String, String, bool, Option<String>)> =
         tx.query(&FAILURES, &db::params![batch, after, limit])?;
     Ok(rows
@@ -196,7 +196,7 @@ pub fn failures_after(
 
 /// A failed job, for those who look after them; `None` if it does not fail any more.
 pub fn review(tx: &mut Tx<'_>, job: i64) -> Result<Option<ReviewLine>> {
-    const FAILURE: Statement = statement!("sql/report_failure");
+    const FAILURE: Statement = statement!(reports::report_failure);
     let found: Option<(String, String, String, Option<String>, String, String, Micros)> =
         tx.first(&FAILURE, &db::params![job])?;
     Ok(found.map(|(pipeline, stage, subject, collection, code, message, at)| ReviewLine {
@@ -213,7 +213,7 @@ pub fn review(tx: &mut Tx<'_>, job: i64) -> Result<Option<ReviewLine>> {
 
 /// Everything about a batch but its lists.
 pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
-    const TOTALS: Statement = statement!("sql/report_totals");
+    const TOTALS: Statement = statement!(reports::report_totals);
     let batch = batch::load(tx, id)?;
     let catalog = Catalog::load(tx)?;
     let waits = super::waits::stopped(tx, &catalog, &batch)?;
@@ -284,7 +284,7 @@ fn became(item: &serde_json::Value) -> String {
 
 /// Formats of all files of the batch. Read page by page: a batch may have millions of objects.
 fn formats(tx: &mut Tx<'_>, batch: i64) -> Result<Vec<FormatCount>> {
-    const SUMMARIES: Statement = statement!("sql/report_summaries");
+    const SUMMARIES: Statement = statement!(reports::report_summaries);
     let mut counts: BTreeMap<String, FormatCount> = BTreeMap::new();
     let mut after = 0;
     loop {

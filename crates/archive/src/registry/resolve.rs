@@ -84,7 +84,7 @@ pub fn resolve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Resolved> {
     }
     check_mode(asked.mode, found.state == ObjectState::Active, &found.identifier)?;
     if found.state == ObjectState::Reserved {
-        const TAKE_OVER: Statement = statement!("sql/take_over_object");
+        const TAKE_OVER: Statement = statement!(resolve::take_over_object);
         tx.send(&TAKE_OVER, &db::params![found.object, job])?;
     }
     add_local_ids(tx, &mut found, asked)?;
@@ -92,7 +92,7 @@ pub fn resolve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Resolved> {
 }
 
 pub fn local_ids(tx: &mut Tx<'_>, object: i64) -> Result<Vec<String>> {
-    const LOCAL_IDS: Statement = statement!("sql/local_ids_of");
+    const LOCAL_IDS: Statement = statement!(resolve::local_ids_of);
     let rows: Vec<(String,)> = tx.query(&LOCAL_IDS, &db::params![object])?;
     Ok(rows.into_iter().map(|r| r.0).collect())
 }
@@ -165,13 +165,13 @@ fn check_of_package(
 }
 
 fn by_identifier(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<Found>> {
-    const BY_IDENTIFIER: Statement = statement!("sql/object_by_identifier");
+    const BY_IDENTIFIER: Statement = statement!(resolve::object_by_identifier);
     Ok(tx.first(&BY_IDENTIFIER, &db::params![identifier])?)
 }
 
 /// The object of a collection that has a local identifier.
 pub fn by_local_id(tx: &mut Tx<'_>, collection: &str, local: &str) -> Result<Option<Found>> {
-    const BY_LOCAL_ID: Statement = statement!("sql/object_by_local_id");
+    const BY_LOCAL_ID: Statement = statement!(resolve::object_by_local_id);
     Ok(tx.first(&BY_LOCAL_ID, &db::params![collection, local])?)
 }
 
@@ -218,7 +218,7 @@ fn mint(tx: &mut Tx<'_>, job: i64, asked: &Asked, minter: &Minter) -> Result<Fou
 
 /// `None` if the identifier is taken.
 fn insert(tx: &mut Tx<'_>, job: i64, asked: &Asked, identifier: &str) -> Result<Option<Found>> {
-    const INSERT: Statement = statement!("sql/insert_object");
+    const INSERT: Statement = statement!(resolve::insert_object);
     let object = tx.next_ids("object_ids", 1)?[0];
     let now = tx.now();
     let inserted = tx.execute(
@@ -242,7 +242,7 @@ fn insert(tx: &mut Tx<'_>, job: i64, asked: &Asked, identifier: &str) -> Result<
 /// Records the local ids. Those that decide are the object's own by now, or another deposit was
 /// quicker; those beside them may be another object's, which is worth a warning.
 fn add_local_ids(tx: &mut Tx<'_>, found: &mut Found, asked: &Asked) -> Result<()> {
-    const ADD: Statement = statement!("sql/add_local_id");
+    const ADD: Statement = statement!(objects::add_local_id);
     let said = &asked.identity;
     for local in said.local_ids.iter().chain(&said.beside) {
         tx.send(&ADD, &db::params![&found.collection, local, found.object])?;
@@ -283,8 +283,8 @@ pub fn taken(tx: &mut Tx<'_>, asked: &Asked, found: Option<&Found>) -> Result<Ve
 /// Has a version that adds to the one before keep its empty directories, but for those that have
 /// files now.
 pub fn carry_directories(tx: &mut Tx<'_>, job: i64, found: &Found) -> Result<()> {
-    const CARRY: Statement = statement!("sql/carry_directories");
-    const FILLED: Statement = statement!("sql/forget_filled_directories");
+    const CARRY: Statement = statement!(resolve::carry_directories);
+    const FILLED: Statement = statement!(resolve::forget_filled_directories);
     tx.send(&CARRY, &db::params![job, found.object, found.head])?;
     tx.send(&FILLED, &db::params![job, found.object])?;
     Ok(())
@@ -292,7 +292,7 @@ pub fn carry_directories(tx: &mut Tx<'_>, job: i64, found: &Found) -> Result<()>
 
 /// How many empty directories a job has that the current version's record does not name.
 pub fn new_directories(tx: &mut Tx<'_>, job: i64, object: i64, version: i64) -> Result<i64> {
-    const COUNT: Statement = statement!("sql/count_new_directories");
+    const COUNT: Statement = statement!(resolve::count_new_directories);
     let (count,): (i64,) = tx.one(&COUNT, &db::params![job, object, version])?;
     Ok(count)
 }
@@ -310,9 +310,9 @@ pub struct Counts {
 /// Compares every file with the current version: new, changed, unchanged; and counts those that
 /// the deposit does not have.
 pub fn classify(tx: &mut Tx<'_>, job: i64, object: i64, replaces: bool) -> Result<Counts> {
-    const CLASSIFY: Statement = statement!("sql/classify_files");
-    const COUNT: Statement = statement!("sql/count_changes");
-    const ABSENT: Statement = statement!("sql/count_absent");
+    const CLASSIFY: Statement = statement!(resolve::classify_files);
+    const COUNT: Statement = statement!(resolve::count_changes);
+    const ABSENT: Statement = statement!(resolve::count_absent);
     tx.send(&CLASSIFY, &db::params![job, object])?;
     let (files, bytes, files_new, files_changed, files_unchanged) =
         tx.one(&COUNT, &db::params![job])?;

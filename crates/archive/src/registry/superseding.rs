@@ -16,8 +16,8 @@ type Failed = (i64, bool, Option<Vec<u8>>, Option<Vec<u8>>, Option<String>);
 /// Compares a job whose content is safe with the failed jobs that its success supersedes. Call it
 /// before the files of the job are forgotten.
 pub fn compare(tx: &mut Tx<'_>, job: i64) -> Result<()> {
-    const FAILED: Statement = statement!("sql/failed_before");
-    const COMPARE: Statement = statement!("sql/compare_deposits");
+    const FAILED: Statement = statement!(superseding::failed_before);
+    const COMPARE: Statement = statement!(superseding::compare_deposits);
     let failed: Vec<Failed> = tx.query(&FAILED, &db::params![job])?;
     for (earlier, discarded, its_payload, payload, summary) in failed {
         let (files, unread, differ): (i64, i64, i64) =

@@ -66,7 +66,7 @@ impl FromRow for ObjectView {
 }
 
 pub fn list(tx: &mut Tx<'_>, filter: &Filter) -> Result<Vec<ObjectView>> {
-    const LIST: Statement = statement!("sql/list_objects");
+    const LIST: Statement = statement!(objects::list_objects);
     let pattern = filter.contains.as_deref().map(pattern);
     Ok(tx.query(
         &LIST,
@@ -139,10 +139,10 @@ fn of_collection(name: &str) -> Filter {
 
 /// An object by its identifier, or by a local identifier that only one object has.
 pub fn find(tx: &mut Tx<'_>, name: &str) -> Result<ObjectView> {
-    const BY_ID: Statement = statement!("sql/object_by_id");
-    const IDENTIFIER: Statement = statement!("sql/object_of_identifier");
-    const LOCAL_ID: Statement = statement!("sql/objects_of_local_id");
-    const ANY_LOCAL_ID: Statement = statement!("sql/objects_of_any_local_id");
+    const BY_ID: Statement = statement!(objects::object_by_id);
+    const IDENTIFIER: Statement = statement!(objects::object_of_identifier);
+    const LOCAL_ID: Statement = statement!(objects::objects_of_local_id);
+    const ANY_LOCAL_ID: Statement = statement!(objects::objects_of_any_local_id);
     let normal = crate::identifier::normalise(name).unwrap_or_else(|_| name.to_string());
     let mut found: Vec<(i64,)> = tx.query(&IDENTIFIER, &db::params![&normal])?;
     for statement in [&LOCAL_ID, &ANY_LOCAL_ID] {
@@ -201,7 +201,7 @@ impl FromRow for VersionView {
 }
 
 pub fn versions(tx: &mut Tx<'_>, object: i64) -> Result<Vec<VersionView>> {
-    const VERSIONS: Statement = statement!("sql/list_versions");
+    const VERSIONS: Statement = statement!(objects::list_versions);
     Ok(tx.query(&VERSIONS, &db::params![object])?)
 }
 
@@ -265,7 +265,7 @@ pub fn empty_directories(
     version: i64,
     limit: i64,
 ) -> Result<Vec<String>> {
-    const DIRECTORIES: Statement = statement!("sql/list_directories");
+    const DIRECTORIES: Statement = statement!(objects::list_directories);
     let rows: Vec<(String,)> = tx.query(&DIRECTORIES, &db::params![object, version, limit])?;
     Ok(rows.into_iter().map(|row| row.0).collect())
 }
@@ -278,7 +278,7 @@ pub fn files(
     after: &str,
     limit: i64,
 ) -> Result<Vec<FileView>> {
-    const FILES: Statement = statement!("sql/list_files");
+    const FILES: Statement = statement!(objects::list_files);
     Ok(tx.query(&FILES, &db::params![object, version, after, limit])?)
 }
 
@@ -323,7 +323,7 @@ impl FromRow for CopyView {
 }
 
 pub fn copies(tx: &mut Tx<'_>, object: i64) -> Result<Vec<CopyView>> {
-    const COPIES: Statement = statement!("sql/list_copies");
+    const COPIES: Statement = statement!(objects::list_copies);
     Ok(tx.query(&COPIES, &db::params![object])?)
 }
 
@@ -372,13 +372,13 @@ pub fn events(
     after: (Micros, &str),
     limit: i64,
 ) -> Result<Vec<EventView>> {
-    const EVENTS: Statement = statement!("sql/list_events");
+    const EVENTS: Statement = statement!(objects::list_events);
     Ok(tx.query(&EVENTS, &db::params![object, after.0, after.1, limit])?)
 }
 
 /// Counts for a glance at the whole: objects, versions, files, bytes, copies.
 pub fn totals(tx: &mut Tx<'_>) -> Result<(i64, i64, i64)> {
-    const TOTALS: Statement = statement!("sql/registry_totals");
+    const TOTALS: Statement = statement!(objects::registry_totals);
     Ok(tx.one(&TOTALS, &[])?)
 }
 

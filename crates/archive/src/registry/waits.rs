@@ -4,8 +4,8 @@ use crate::model::error::Result;
 use crate::model::pipelines::{BATCH, INGEST};
 use db::Tx;
 use queue::rules::batch::Batch;
-use queue::rules::people::hold::{self, Group};
-use queue::rules::people::pause;
+use queue::rules::operator::hold::{self, Group};
+use queue::rules::operator::pause;
 use queue::view::{ListFilter, list, show_time, why};
 use queue::{BatchState, Catalog, Status};
 

@@ -10,7 +10,7 @@ use crate::pipeline::ingest::cleaning::{forget, remove_directory};
 use crate::pipeline::ingest::provisioning::give_back;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::add;
-use queue::rules::people::{Actor, discard, find};
+use queue::rules::operator::{Actor, discard, find};
 use queue::{Catalog, NewJob, Status};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,8 +72,8 @@ pub async fn once(site: &Arc<Site>) -> Result<u64> {
 }
 
 fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
-    const UNCLEANED: Statement = statement!("sql/uncleaned_ingests");
-    let rows: Vec<(i64, Status, Option<Micros>, i64, String)> =
+    const UNCLEANED: Statement = statement!(janitor::uncleaned_ingests);
+    let rows: Vec<(i64, String, Option<Micros>, i64, String)> =
         tx.query(&UNCLEANED, &db::params![after, 100])?;
     let mut retentions: BTreeMap<String, Option<u32>> = BTreeMap::new();
     let mut left = Vec::with_capacity(rows.len());
@@ -89,7 +89,7 @@ fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
         };
         left.push(Left {
             job,
-            failed: status == Status::Failed,
+            failed: status == Status::Failed.name(),
             since: since.unwrap_or(0),
             reserved: reserved > 0,
             retention_days,
@@ -139,8 +139,8 @@ pub fn release(
     actor: Actor<'_>,
     job: i64,
 ) -> queue::Result<()> {
-    const FIND: Statement = statement!("sql/ingest_to_discard");
-    const DISCARD: Statement = statement!("sql/discard_ingest");
+    const FIND: Statement = statement!(janitor::ingest_to_discard);
+    const DISCARD: Statement = statement!(janitor::discard_ingest);
     let now = tx.now();
     type Found = (Option<String>, Option<String>, Option<Micros>);
     let (identifier, lock, recorded) =
@@ -215,7 +215,7 @@ async fn remove_directories(site: &Arc<Site>) -> Result<()> {
 /// Whether nothing can need a directory any more. One of a job that this database does not know
 /// may belong to another one, and stays.
 fn is_left_over(tx: &mut Tx<'_>, job: i64, discards: i64) -> Result<bool> {
-    const LEFT_OVER: Statement = statement!("sql/is_left_over");
+    const LEFT_OVER: Statement = statement!(janitor::is_left_over);
     Ok(tx.first::<(i64,)>(&LEFT_OVER, &db::params![job, discards])?.is_some())
 }
 

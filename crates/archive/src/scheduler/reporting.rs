@@ -8,7 +8,7 @@ use crate::registry::collection;
 use crate::registry::deposit;
 use crate::registry::messages::{self, Message};
 use db::{Micros, Statement, Tx, statement};
-use queue::rules::batch;
+use queue::rules::{batch, report};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,11 +66,10 @@ fn next_batches(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
 
 /// Tells of one batch; false if there is none to tell of.
 fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
-    const NEXT: Statement = statement!("sql/batch_to_tell");
-    const ANNOUNCE: Statement = statement!("sql/announce_reports");
-    const TOLD: Statement = statement!("sql/batch_told");
+    const NEXT: Statement = statement!(outbox::batch_to_tell);
+    const TOLD: Statement = statement!(outbox::batch_told);
     let Some((id, version)) = tx.first::<(i64, i64)>(&NEXT, &[])? else { return Ok(false) };
-    tx.send(&ANNOUNCE, &db::params![id, version])?;
+    report::announce(tx, id, version)?;
     // Two processes may see the same batch: the first that says so tells of it.
     if tx.execute(&TOLD, &db::params![id, version])? == 0 {
         return Ok(true);
@@ -127,9 +126,9 @@ fn recipients(depositors: &[String], collection: &[Notify]) -> BTreeMap<String, 
 
 /// Gathers what nobody has been told of.
 fn reviews(tx: &mut Tx<'_>, operators: &[String]) -> Result<()> {
-    const LAST: Statement = statement!("sql/last_told_review");
-    const NEW: Statement = statement!("sql/untold_reviews");
-    const TELL: Statement = statement!("sql/tell_reviews");
+    const LAST: Statement = statement!(outbox::last_told_review);
+    const NEW: Statement = statement!(outbox::untold_reviews);
+    const TELL: Statement = statement!(outbox::tell_reviews);
     let (last,): (Micros,) = tx.one(&LAST, &[])?;
     let now = tx.now();
     if now - last < REVIEWS_EVERY_MICROS {

@@ -5,7 +5,7 @@ use crate::app::Site;
 use crate::model::error::Result;
 use crate::model::pipelines::{CALLBACK, REPORT};
 use db::{Micros, Statement, Tx, statement};
-use queue::rules::people::pause;
+use queue::rules::operator::pause;
 use queue::{Catalog, State, view};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,13 +121,13 @@ fn look(tx: &mut Tx<'_>, batches: &[i64], since: Micros, until: Micros) -> Resul
 }
 
 fn of_batch(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, since: Micros) -> Result<Vec<Unsent>> {
-    const UNSENT: Statement = statement!("sql/unsent_messages");
+    const UNSENT: Statement = statement!(outbox::unsent_messages);
     type Row =
-        (i64, String, Option<i64>, Option<Micros>, Option<i64>, Option<String>, Option<String>);
+        (i64, String, Option<String>, Option<Micros>, Option<i64>, Option<String>, Option<String>);
     let rows: Vec<Row> = tx.query(&UNSENT, &db::params![batch, since, LOOKED_AT])?;
     let mut unsent = Vec::with_capacity(rows.len());
     for (job, kind, state, due, stage, code, message) in rows {
-        let way = match (code, state.and_then(State::from_number)) {
+        let way = match (code, state.as_deref().and_then(State::from_name)) {
             (Some(code), _) => Way::Failed(code, message.unwrap_or_default()),
             (None, Some(State::Delayed)) => Way::Goes(due.unwrap_or(0)),
             (None, Some(State::Ready)) if is_paused(tx, catalog, stage)? => Way::Waits,
@@ -172,7 +172,7 @@ where
 
 /// How many messages wait or are being sent.
 fn count(tx: &mut Tx<'_>) -> Result<i64> {
-    const COUNT: Statement = statement!("sql/count_unsent");
+    const COUNT: Statement = statement!(outbox::count_unsent);
     let catalog = Catalog::load(tx)?;
     let mut unsent = 0;
     for pipeline in [REPORT, CALLBACK] {

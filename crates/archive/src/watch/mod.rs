@@ -57,8 +57,8 @@ pub async fn look(watch: &WatchSection) -> Result<Listing> {
 /// Compares a listing with the last one, remembers it, and says which packages are ready. They
 /// stay ready until they are taken.
 pub fn step(tx: &mut Tx<'_>, watch: &WatchSection, listing: &Listing) -> Result<Vec<Ready>> {
-    const PUT: Statement = statement!("sql/put_sighting");
-    const LEAVE: Statement = statement!("sql/leave_sighting");
+    const PUT: Statement = statement!(watch::put_sighting);
+    const LEAVE: Statement = statement!(watch::leave_sighting);
     let now = tx.now();
     let known = known(tx, &watch.path)?;
     let still = still_micros(watch);
@@ -105,9 +105,9 @@ fn submitter(watch: &WatchSection) -> String {
 /// Marks a package as deposited that an object of the stores was made from, as the registry says
 /// that was rebuilt from them. It does so once: what comes back later is deposited anew.
 fn recognise(tx: &mut Tx<'_>, watch: &WatchSection, ready: &Ready, place: &str) -> Result<bool> {
-    const FIND: Statement = statement!("sql/object_of_watched");
-    const FORGET: Statement = statement!("sql/forget_watched");
-    const TAKE: Statement = statement!("sql/take_sighting");
+    const FIND: Statement = statement!(watch::object_of_watched);
+    const FORGET: Statement = statement!(watch::forget_watched);
+    const TAKE: Statement = statement!(watch::take_sighting);
     let (fingerprint, collection) = (&ready.fingerprint, &ready.collection);
     let found = tx.first::<(i64,)>(&FIND, &db::params![fingerprint, place, collection])?;
     let Some((object,)) = found else { return Ok(false) };
@@ -119,7 +119,7 @@ fn recognise(tx: &mut Tx<'_>, watch: &WatchSection, ready: &Ready, place: &str) 
 }
 
 fn forget(tx: &mut Tx<'_>, watch: &WatchSection, name: &str, before: &Sighting) -> Result<()> {
-    const FORGET: Statement = statement!("sql/forget_sighting");
+    const FORGET: Statement = statement!(watch::forget_sighting);
     tx.send(&FORGET, &db::params![&watch.path, name, &before.fingerprint])?;
     Ok(())
 }
@@ -138,7 +138,7 @@ fn as_ready(name: &str, found: &Found, previous_batch: Option<i64>) -> Ready {
 /// Takes a package that is ready, in the transaction of its deposit. False if another process has
 /// taken it or it changed meanwhile: then there must be no deposit.
 pub fn take(tx: &mut Tx<'_>, watch: &WatchSection, ready: &Ready, batch: i64) -> Result<bool> {
-    const TAKE: Statement = statement!("sql/take_sighting");
+    const TAKE: Statement = statement!(watch::take_sighting);
     let (taken, moving) = (State::Taken.as_str(), State::Moving.as_str());
     let params = db::params![&watch.path, &ready.name, &ready.fingerprint, batch, taken, moving];
     Ok(tx.execute(&TAKE, &params)? == 1)
@@ -146,7 +146,7 @@ pub fn take(tx: &mut Tx<'_>, watch: &WatchSection, ready: &Ready, batch: i64) ->
 
 /// What was known at the last look.
 fn known(tx: &mut Tx<'_>, watch: &str) -> Result<BTreeMap<String, Sighting>> {
-    const SIGHTINGS: Statement = statement!("sql/sightings_of");
+    const SIGHTINGS: Statement = statement!(watch::sightings_of);
     let rows: Vec<(String, String, Micros, String, Option<i64>)> =
         tx.query(&SIGHTINGS, &db::params![watch])?;
     let sighting = |(name, fingerprint, seen_at, state, batch): (_, _, _, String, _)| {

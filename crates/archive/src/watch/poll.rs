@@ -225,7 +225,7 @@ fn accept(
 
 /// The one object of a deposit; a manifest of many says itself which they are.
 fn object_of(tx: &mut Tx<'_>, batch: i64) -> Result<Option<String>> {
-    const OBJECTS: Statement = statement!("sql/objects_of_batch");
+    const OBJECTS: Statement = statement!(watch::objects_of_batch);
     let found: Vec<(String, i64, i64)> = tx.query(&OBJECTS, &db::params![batch, 2])?;
     Ok(match found.as_slice() {
         [(identifier, ..)] => Some(identifier.clone()),

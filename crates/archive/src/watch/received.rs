@@ -168,13 +168,13 @@ async fn copy(
 
 /// Remembers what a directory is kept for, in the transaction of the deposit.
 pub(super) fn keep(tx: &mut Tx<'_>, place: &str, batch: i64) -> Result<()> {
-    const PUT: Statement = statement!("sql/put_received");
+    const PUT: Statement = statement!(watch::put_received);
     tx.send(&PUT, &db::params![place, batch])?;
     Ok(())
 }
 
 fn kept(tx: &mut Tx<'_>) -> Result<BTreeMap<String, i64>> {
-    const LIST: Statement = statement!("sql/list_received");
+    const LIST: Statement = statement!(watch::list_received);
     Ok(tx.query::<(String, i64)>(&LIST, &[])?.into_iter().collect())
 }
 
@@ -198,7 +198,7 @@ fn unneeded(tx: &mut Tx<'_>, retention: Micros) -> Result<Vec<(String, i64)>> {
 
 /// Removes what nobody needs any more, and what was fetched and never deposited.
 pub(super) async fn sweep(db: &Db, received: &Path, retention: Micros) -> Result<()> {
-    const FORGET: Statement = statement!("sql/forget_received");
+    const FORGET: Statement = statement!(watch::forget_received);
     for (place, batch) in db.read(move |tx| unneeded(tx, retention)).await? {
         if remove_unlocked(&received.join(&place)).await {
             db.write(move |tx| tx.execute(&FORGET, &db::params![&place, batch]).map(drop)).await?;

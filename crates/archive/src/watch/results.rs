@@ -131,8 +131,8 @@ fn result(tx: &mut Tx<'_>, batch: &batch::Batch) -> Result<Value> {
 }
 
 fn told(tx: &mut Tx<'_>, watch: &str, news: &News) -> Result<()> {
-    const TOLD: Statement = statement!("sql/tell_sighting");
-    const DONE: Statement = statement!("sql/forget_told_sighting");
+    const TOLD: Statement = statement!(watch::tell_sighting);
+    const DONE: Statement = statement!(watch::forget_told_sighting);
     let (was, is) = (news.was.as_str(), news.is.as_str());
     match news.was {
         State::Left => tx.execute(&DONE, &db::params![watch, &news.name, news.batch, was])?,

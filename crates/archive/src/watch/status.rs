@@ -196,7 +196,7 @@ fn load(tx: &mut Tx<'_>, id: i64) -> Result<Option<Batch>> {
 }
 
 fn deposits(tx: &mut Tx<'_>, watch: &WatchSection) -> Result<Vec<LastDeposit>> {
-    const NEWEST: Statement = statement!("sql/newest_batches_of");
+    const NEWEST: Statement = statement!(watch::newest_batches_of);
     let submitter = super::submitter(watch);
     let ids: Vec<(i64,)> = tx.query(&NEWEST, &db::params![&submitter, DEPOSITS])?;
     let mut deposits = Vec::new();

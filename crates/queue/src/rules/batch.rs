@@ -6,52 +6,78 @@
 //! with the job that prepares it is pending again when that job is requeued: see
 //! [`crate::rules::preparing`].
 
+mod entries;
+
+pub use entries::{Entry, check_entries, fill, move_entries};
+
 use crate::catalog::Catalog;
 use crate::codes::BatchState;
-use crate::error::{Error, Result};
-use crate::job::NewJob;
-use crate::rules::add;
-use crate::rules::people::hold::{self, Group};
-use crate::rules::people::{Actor, cancel};
+use crate::error::{Entity, Error, Result};
+use crate::rules::operator::hold::{self, Group};
+use crate::rules::operator::{Actor, cancel};
 use crate::rules::preparing;
-use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
 
-/// What the mover and the reporter listen to.
+/// The wake-up topic of the mover and the reporter.
 pub const TOPIC: i64 = i64::MAX - 1;
 
+/// A batch to be made.
 #[derive(Debug, Clone)]
 pub struct NewBatch<'a> {
+    /// What people call it.
     pub label: &'a str,
+    /// The pipeline that its jobs are added to.
     pub pipeline: i64,
+    /// The collection that it belongs to.
     pub collection: Option<&'a str>,
+    /// Who submitted it.
     pub submitter: &'a str,
     /// new, update or either.
     pub mode: &'a str,
+    /// The priority of its jobs; None for the rule by size.
     pub priority: Option<i64>,
 }
 
+/// A batch and its counts.
 #[derive(Debug, Clone)]
 pub struct Batch {
+    /// Its id.
     pub id: i64,
+    /// What people call it.
     pub label: String,
+    /// The pipeline that its jobs are added to.
     pub pipeline: i64,
+    /// The collection that it belongs to.
     pub collection: Option<String>,
+    /// Who submitted it.
     pub submitter: String,
+    /// What kind of deposit it is, for the archive.
     pub mode: String,
+    /// Its state.
     pub state: BatchState,
     /// A person holds the batch itself; see [`Batch::is_held`].
     pub held: bool,
     /// A person holds its collection while it is pending or processing.
     pub collection_held: bool,
+    /// The priority of its jobs; None for the rule by size.
     pub priority: Option<i64>,
+    /// How many jobs it has.
     pub total: i64,
+    /// How many of its jobs have not ended.
     pub open: i64,
+    /// How many succeeded.
     pub succeeded: i64,
+    /// How many failed.
     pub failed: i64,
+    /// How many were cancelled.
     pub cancelled: i64,
+    /// How many entries have become jobs.
     pub moved: i64,
+    /// When it was submitted.
     pub created_at: Micros,
+    /// When it last changed.
     pub updated_at: Micros,
+    /// What went wrong, if something did.
     pub error: Option<String>,
 }
 
@@ -88,18 +114,9 @@ impl Batch {
     }
 }
 
-/// A row of what was submitted.
-#[derive(Debug, Clone)]
-pub struct Entry {
-    pub number: i64,
-    pub subject: String,
-    pub lock: Option<String>,
-    pub payload: Option<Vec<u8>>,
-}
-
 /// Opens a batch; it is pending, and none of it is worked on, until [`accept`].
 pub fn create(tx: &mut Tx<'_>, now: Micros, batch: &NewBatch<'_>) -> Result<i64> {
-    const INSERT: Statement = statement!("sql/insert_batch");
+    const INSERT: Statement = statement!(batch::insert_batch);
     if batch.priority.is_some_and(|p| !(0..=99).contains(&p)) {
         return Err(Error::BadInput(
             "a batch's priority must be from 0 (first) to 99 (last)".to_string(),
@@ -122,10 +139,11 @@ pub fn create(tx: &mut Tx<'_>, now: Micros, batch: &NewBatch<'_>) -> Result<i64>
     Ok(id)
 }
 
+/// Reads a batch.
 pub fn load(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
-    const LOAD: Statement = statement!("sql/load_batch");
+    const LOAD: Statement = statement!(batch::load_batch);
     let hint = "`accession batches list` shows those there are";
-    tx.first(&LOAD, &db::params![batch])?.ok_or_else(|| Error::unknown("batch", batch, hint))
+    tx.first(&LOAD, &db::params![batch])?.ok_or_else(|| Error::unknown(Entity::Batch, batch, hint))
 }
 
 /// Batches, newest first.
@@ -135,61 +153,27 @@ pub fn list(
     before: Option<i64>,
     limit: i64,
 ) -> Result<Vec<Batch>> {
-    const LIST: Statement = statement!("sql/list_batches");
+    const LIST: Statement = statement!(batch::list_batches);
     Ok(tx.query(&LIST, &db::params![before.unwrap_or(i64::MAX), state, limit])?)
 }
 
 /// Batches that are under way, and their jobs that have not ended.
 pub fn count_open(tx: &mut Tx<'_>) -> Result<(i64, i64)> {
-    const OPEN: Statement = statement!("sql/count_open_batches");
+    const OPEN: Statement = statement!(batch::count_open_batches);
     Ok(tx.one(&OPEN, &[])?)
 }
 
 /// Locks a batch's row until the end of the transaction.
 pub fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
-    const LOCK: Statement = statement!("sql/lock_batch", per engine);
+    const LOCK: Statement = statement!(batch::lock_batch);
     tx.send(&LOCK, &db::params![batch])?;
     load(tx, batch)
 }
 
-/// Writes entries of a pending batch. Writing one again changes nothing, so a filler that was cut
-/// short begins again where it was.
-pub fn fill(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, entries: &[Entry]) -> Result<()> {
-    const INSERT: Statement = statement!("sql/insert_entries", per engine);
-    // Locked: a batch that is cancelled at this moment gets no entries after its end.
-    let found = lock(tx, batch)?;
-    if found.state != BatchState::Pending {
-        return Err(Error::Refused(format!(
-            "batch {batch} is {} and takes no more entries",
-            found.state
-        )));
-    }
-    check_entries(catalog, found.pipeline, entries)?;
-    let rows: Vec<[Value<'_>; 4]> =
-        entries.iter().map(|e| db::params![e.number, &e.subject, &e.lock, &e.payload]).collect();
-    tx.send_each(&INSERT, &db::params![batch], &rows)?;
-    Ok(())
-}
-
-/// Whether entries can become jobs of a pipeline.
-pub fn check_entries(catalog: &Catalog, pipeline: i64, entries: &[Entry]) -> Result<()> {
-    let most = catalog.pipeline(pipeline)?.settings.payload_bytes_max;
-    for entry in entries {
-        let bytes = entry.payload.as_ref().map_or(0, Vec::len);
-        if entry.subject.is_empty() || i64::try_from(bytes).is_ok_and(|b| b > most) {
-            return Err(Error::BadInput(format!(
-                "entry {}: its subject must not be empty, and its payload not over {most} bytes",
-                entry.number
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// The all-or-nothing moment: from here every entry becomes a job.
 pub fn accept(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<Batch> {
-    const ACCEPT: Statement = statement!("sql/accept_batch");
-    const REPORT: Statement = statement!("sql/batch_to_reporting");
+    const ACCEPT: Statement = statement!(batch::accept_batch);
+    const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = lock(tx, batch)?;
     if found.state != BatchState::Pending {
         return Err(Error::Refused(format!("batch {batch} is {} already", found.state)));
@@ -228,13 +212,13 @@ pub(crate) fn fail_with_its_job(
     batch: i64,
     error: &str,
 ) -> Result<Batch> {
-    const DROP: Statement = statement!("sql/drop_entries");
+    const DROP: Statement = statement!(batch::drop_entries);
     tx.send(&DROP, &db::params![batch])?;
     mark_failed(tx, now, batch, error)
 }
 
 fn mark_failed(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Batch> {
-    const FAIL: Statement = statement!("sql/fail_batch");
+    const FAIL: Statement = statement!(batch::fail_batch);
     tx.send(&FAIL, &db::params![batch, error, now])?;
     tx.wake(TOPIC);
     load(tx, batch)
@@ -244,50 +228,6 @@ fn mark_failed(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<
 pub fn priority_of_size(jobs: i64) -> i64 {
     // Truncation is the rule's floor: the value is between 5 and 99.
     (5.0 + 10.0 * (jobs.max(1) as f64).ln()).floor().min(99.0) as i64
-}
-
-/// Turns up to `limit` entries of accepted batches into jobs; how many.
-pub fn move_entries(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, limit: i64) -> Result<i64> {
-    const MOVING: Statement = statement!("sql/moving_batch", per engine);
-    const ENTRIES: Statement = statement!("sql/next_entries");
-    const GONE: Statement = statement!("sql/delete_entries");
-    const MOVED: Statement = statement!("sql/entries_moved");
-    const CANCELLED: Statement = statement!("sql/entries_cancelled");
-    let Some((id,)) = tx.first::<(i64,)>(&MOVING, &[])? else { return Ok(0) };
-    let batch = load(tx, id)?;
-    let rows: Vec<(i64, String, Option<String>, Option<Vec<u8>>)> =
-        tx.query(&ENTRIES, &db::params![id, limit])?;
-    let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
-    let last = rows.last().map_or(0, |r| r.0);
-    let pipeline = catalog.pipeline(batch.pipeline)?;
-    let priority = batch.priority.unwrap_or_else(|| priority_of_size(batch.total));
-    let jobs: Vec<NewJob> = rows
-        .iter()
-        .map(|(_, subject, lock, payload)| NewJob {
-            subject: subject.clone(),
-            lock: lock.clone(),
-            payload: payload.clone(),
-            priority: Some(priority),
-            batch: Some(id),
-            collection: batch.collection.clone(),
-            ..NewJob::default()
-        })
-        .collect();
-    let added = match add::add_counted(tx, now, pipeline, &batch.submitter, &jobs) {
-        // Its queue was deleted: what waited there was cancelled, and so is what was still to come.
-        Err(Error::Unknown { what: "queue", .. }) => {
-            tx.send(&GONE, &db::params![id, last])?;
-            tx.send(&CANCELLED, &db::params![id, count, now])?;
-            finish_if_done(tx, now, id)?;
-            return Ok(count);
-        }
-        added => added?,
-    };
-    // Entries that were merged (the same subject twice) make fewer jobs than were counted.
-    let merged = i64::try_from(added.iter().filter(|a| a.coalesced).count()).unwrap_or(0);
-    tx.send(&GONE, &db::params![id, last])?;
-    tx.send(&MOVED, &db::params![id, count, merged, now])?;
-    Ok(count)
 }
 
 /// Holds a pending or processing batch.
@@ -304,6 +244,7 @@ pub fn hold(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, batch: i64) -> Resul
     set_held(tx, now, batch, true)
 }
 
+/// Lets a held batch go on.
 pub fn release(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
     lock(tx, batch)?;
     hold::release_group(tx, Group::Batch(batch))?;
@@ -312,13 +253,13 @@ pub fn release(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
 }
 
 fn set_held(tx: &mut Tx<'_>, now: Micros, batch: i64, held: bool) -> Result<()> {
-    const HELD: Statement = statement!("sql/set_batch_held");
+    const HELD: Statement = statement!(batch::set_batch_held);
     tx.send(&HELD, &db::params![batch, held, now])?;
     tx.wake(TOPIC);
     Ok(())
 }
 
-/// Cancels up to `limit` jobs of a batch that nobody works on, and asks running ones to stop; how
+/// Cancels up to `limit` waiting jobs of a batch, and asks running ones to stop; how
 /// many there were. Entries that have not become jobs never do.
 pub fn cancel_some(
     tx: &mut Tx<'_>,
@@ -329,9 +270,9 @@ pub fn cancel_some(
     after: i64,
     limit: i64,
 ) -> Result<Option<i64>> {
-    const OPEN: Statement = statement!("sql/open_jobs_of_batch");
-    const DROP: Statement = statement!("sql/drop_entries");
-    const UNCOUNT: Statement = statement!("sql/uncount_entries");
+    const OPEN: Statement = statement!(batch::open_jobs_of_batch);
+    const DROP: Statement = statement!(batch::drop_entries);
+    const UNCOUNT: Statement = statement!(batch::uncount_entries);
     let found = lock(tx, batch)?;
     let entries = tx.execute(&DROP, &db::params![batch])?;
     if entries > 0 && found.state != BatchState::Pending {
@@ -340,7 +281,7 @@ pub fn cancel_some(
     }
     let ids: Vec<(i64,)> = tx.query(&OPEN, &db::params![batch, after, limit])?;
     for (id,) in &ids {
-        // Refused: it ended or was asked meanwhile, or it can only go forward.
+        // Refused: it has ended or been asked since, or it can only go forward.
         match cancel::cancel(tx, now, catalog, actor, *id) {
             Ok(_) | Err(Error::Refused(_)) => {}
             Err(error) => return Err(error),
@@ -351,7 +292,7 @@ pub fn cancel_some(
 
 /// There may be nothing left to wait for.
 fn finish_if_done(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
-    const REPORT: Statement = statement!("sql/batch_to_reporting");
+    const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = load(tx, batch)?;
     if found.open == 0 && found.state == BatchState::Processing {
         tx.send(&REPORT, &db::params![batch, BatchState::Reporting, now])?;
@@ -363,7 +304,7 @@ fn finish_if_done(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
 /// Marks a held or failed batch deleted; its jobs are cancelled by [`cancel_some`] first, and its
 /// reports are kept.
 pub fn delete(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
-    const REPORT: Statement = statement!("sql/batch_to_reporting");
+    const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = lock(tx, batch)?;
     refuse_delete(&found)?;
     tx.send(&REPORT, &db::params![batch, BatchState::Deleted, now])?;
@@ -396,7 +337,7 @@ pub fn refuse_delete(batch: &Batch) -> Result<()> {
 
 /// Asks for a new report of a batch that has one.
 pub fn report_again(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
-    const REPORT: Statement = statement!("sql/batch_to_reporting");
+    const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = lock(tx, batch)?;
     if !matches!(found.state, BatchState::Completed | BatchState::Failed) || found.open > 0 {
         return Err(Error::Refused(format!(

@@ -1,29 +1,41 @@
 //! Breakers: after five errors in a row that name a target, or one that says that it is down, jobs
-//! known to need it wait together, and one probe at a time looks whether it is up again.
+//! known to need it wait together, and one probe at a time checks whether it is up again.
 
 use crate::error::Result;
 use crate::job::JobError;
-use crate::rules::line::{self, Hopeful};
+use crate::rules::line::{self, Candidate};
 use crate::rules::running::Run;
-use crate::rules::settle::Work;
+use crate::rules::settle::SettleBatch;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Errors in a row that open a breaker.
 pub const ERRORS_TO_OPEN: i64 = 5;
+/// The wait before the first probe.
 pub const PROBE_WAIT_FIRST: Micros = 10_000_000;
+/// The longest wait between probes.
 pub const PROBE_WAIT_MAX: Micros = 300_000_000;
 /// Jobs released by one transaction once a target is up again.
 const RELEASE_MAX: i64 = 500;
 
+/// A target that had errors, and its breaker.
 #[derive(Debug, Clone)]
 pub struct Target {
+    /// Its name.
     pub name: String,
+    /// Errors in a row.
     pub errors: i64,
+    /// Since when the breaker is open; None while it is closed.
     pub opened_at: Option<Micros>,
+    /// When the next probe is due.
     pub next_probe: Option<Micros>,
+    /// The target is up again, and jobs that waited for it are being released.
     pub closing: bool,
+    /// The wait between probes.
     pub probe_wait: Micros,
+    /// The job that probes it now.
     pub probe_job: Option<i64>,
+    /// Why.
     pub reason: Option<String>,
 }
 
@@ -50,6 +62,7 @@ pub struct Breakers {
 }
 
 impl Breakers {
+    /// Reads all breakers.
     pub fn load(tx: &mut Tx<'_>) -> Result<Breakers> {
         let targets = all(tx)?.into_iter().map(|t| (t.name.clone(), t)).collect();
         Ok(Breakers { targets, confirmed: BTreeSet::new() })
@@ -67,7 +80,7 @@ impl Breakers {
     /// True if the target is down, and stays so until the transaction ends: a job that is put aside
     /// for it would otherwise be forgotten when it comes up.
     pub fn confirm_down(&mut self, tx: &mut Tx<'_>, name: &str) -> Result<bool> {
-        const DOWN: Statement = statement!("sql/target_down", per engine);
+        const DOWN: Statement = statement!(breaker::target_down);
         if self.confirmed.contains(name) {
             return Ok(true);
         }
@@ -79,7 +92,7 @@ impl Breakers {
         Ok(false)
     }
 
-    /// A job of this claim looks after the target.
+    /// A job of this claim is the probe of the target.
     pub fn note_probe(&mut self, target: &str, job: i64) {
         if let Some(target) = self.targets.get_mut(target) {
             target.probe_job = Some(job);
@@ -100,12 +113,13 @@ impl Breakers {
         (known.errors, known.opened_at) = (errors, opened_at);
     }
 
-    /// When the first target that nobody looks after is to be looked after.
+    /// Returns when the next probe of a target that has none is due.
     pub fn next_probe(&self) -> Option<Micros> {
         let open = self.targets.values().filter(|t| t.opened_at.is_some() && t.probe_job.is_none());
         open.filter_map(|t| t.next_probe).min()
     }
 
+    /// Returns the targets whose probe is due.
     pub fn due_for_probe(&self, now: Micros) -> Vec<String> {
         let due = |t: &&Target| {
             t.opened_at.is_some()
@@ -118,13 +132,13 @@ impl Breakers {
 
 /// Every target that has had errors since its last success.
 pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Target>> {
-    const ALL: Statement = statement!("sql/all_targets");
+    const ALL: Statement = statement!(breaker::all_targets);
     Ok(tx.query(&ALL, &[])?)
 }
 
 /// Whether a target is down after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Down {
+pub(crate) enum Outage {
     No,
     /// This error was the one that opened the breaker.
     Opened,
@@ -135,15 +149,15 @@ pub(crate) enum Down {
 /// Counts an error that names a target.
 pub(crate) fn failed(
     tx: &mut Tx<'_>,
-    work: &mut Work<'_>,
+    work: &mut SettleBatch<'_>,
     run: &Run,
     error: &JobError,
-) -> Result<Down> {
-    const COUNT: Statement = statement!("sql/count_target_error");
-    const OPEN: Statement = statement!("sql/open_breaker");
+) -> Result<Outage> {
+    const COUNT: Statement = statement!(breaker::count_target_error);
+    const OPEN: Statement = statement!(breaker::open_breaker);
     probe_over(tx, work, run, error.target.as_deref())?;
-    let Some(target) = error.target.as_deref().filter(|t| crate::rules::add::is_target(t)) else {
-        return Ok(Down::No);
+    let Some(target) = error.target.as_deref().filter(|t| crate::rules::draft::is_target(t)) else {
+        return Ok(Outage::No);
     };
     let (errors, opened): (i64, Option<Micros>) =
         tx.one(&COUNT, &db::params![target, PROBE_WAIT_FIRST, &error.message])?;
@@ -151,10 +165,10 @@ pub(crate) fn failed(
     let opens = opened.is_none() && (error.down || errors >= ERRORS_TO_OPEN);
     work.breakers.note(target, errors, opened.or(opens.then_some(work.now)));
     if opened.is_some() {
-        return Ok(Down::Already);
+        return Ok(Outage::Already);
     }
     if !opens {
-        return Ok(Down::No);
+        return Ok(Outage::No);
     }
     tx.send(&OPEN, &db::params![target, work.now, work.now + PROBE_WAIT_FIRST, PROBE_WAIT_FIRST])?;
     tracing::warn!(
@@ -162,17 +176,17 @@ pub(crate) fn failed(
         reason = error.message,
         "target is down; jobs that need it wait"
     );
-    Ok(Down::Opened)
+    Ok(Outage::Opened)
 }
 
-/// A run that was a probe is over. If its error named the target, the next look comes later.
+/// A run that was a probe is over. If its error named the target, the next probe comes later.
 pub(crate) fn probe_over(
     tx: &mut Tx<'_>,
-    work: &mut Work<'_>,
+    work: &mut SettleBatch<'_>,
     run: &Run,
     failed_at: Option<&str>,
 ) -> Result<()> {
-    const OVER: Statement = statement!("sql/probe_over");
+    const OVER: Statement = statement!(breaker::probe_over);
     let Some(probe) = &run.probe else { return Ok(()) };
     let factor = if failed_at == Some(probe) { 2 } else { 1 };
     tx.send(&OVER, &db::params![probe, work.now, factor, PROBE_WAIT_MAX])?;
@@ -182,12 +196,12 @@ pub(crate) fn probe_over(
 /// A success of a job that needs a target: it is up.
 pub(crate) fn succeeded(
     tx: &mut Tx<'_>,
-    work: &mut Work<'_>,
+    work: &mut SettleBatch<'_>,
     job: i64,
     probe: Option<&str>,
 ) -> Result<()> {
-    const NEEDS: Statement = statement!("sql/job_targets");
-    const CLOSE: Statement = statement!("sql/close_breaker");
+    const NEEDS: Statement = statement!(breaker::job_targets);
+    const CLOSE: Statement = statement!(breaker::close_breaker);
     if work.breakers.targets.is_empty() {
         return Ok(());
     }
@@ -211,9 +225,9 @@ pub(crate) fn succeeded(
     Ok(())
 }
 
-/// Notes which job looks after a target.
+/// Records which job probes a target.
 pub(crate) fn probing(tx: &mut Tx<'_>, target: &str, job: i64, token: i64) -> Result<()> {
-    const PROBING: Statement = statement!("sql/set_probe");
+    const PROBING: Statement = statement!(breaker::set_probe);
     tx.send(&PROBING, &db::params![target, job, token])?;
     Ok(())
 }
@@ -228,13 +242,13 @@ pub(crate) fn release_some(tx: &mut Tx<'_>, now: Micros, breakers: &Breakers) ->
 
 /// Releases a chunk of the jobs that waited for a target; forgets the target with the last one.
 fn release(tx: &mut Tx<'_>, now: Micros, target: &str) -> Result<()> {
-    const BLOCKED: Statement = statement!("sql/blocked_jobs", per engine);
-    const FORGET: Statement = statement!("sql/forget_target");
+    const BLOCKED: Statement = statement!(line::blocked_jobs);
+    const FORGET: Statement = statement!(breaker::forget_target);
     let rows: Vec<(i64, i64, String)> = tx.query(&BLOCKED, &db::params![target, 4, RELEASE_MAX])?;
     let done = (rows.len() as i64) < RELEASE_MAX;
-    let hopefuls: Vec<Hopeful> =
-        rows.into_iter().map(|(id, stage, lock)| Hopeful { id, stage, lock }).collect();
-    line::make_ready(tx, now, &hopefuls)?;
+    let candidates: Vec<Candidate> =
+        rows.into_iter().map(|(id, stage, lock)| Candidate { id, stage, lock }).collect();
+    line::make_ready(tx, now, &candidates)?;
     if done {
         tx.send(&FORGET, &db::params![target])?;
     }

@@ -2,9 +2,10 @@
 //! reservations are rows by job, so a crash leaks nothing.
 
 use crate::codes::State;
+use crate::engine;
 use crate::error::{Error, Result};
 use crate::job::Amounts;
-use crate::rules::line::{self, Hopeful};
+use crate::rules::line::{self, Candidate};
 use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,8 @@ const RELEASE_MAX: i64 = 64;
 
 /// Whether a job's needs can be met now.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Fit {
+pub enum BudgetFit {
+    /// There is enough.
     Yes,
     /// Not by this worker.
     NotHere,
@@ -37,9 +39,10 @@ pub struct Budgets {
 }
 
 impl Budgets {
+    /// Reads what there is of each resource, and how much of it is in use.
     pub fn load(tx: &mut Tx<'_>, worker: i64, capacity: &Amounts) -> Result<Budgets> {
-        const TOTALS: Statement = statement!("sql/lock_resources", per engine);
-        const USED: Statement = statement!("sql/used_resources");
+        const TOTALS: Statement = statement!(budget::lock_resources);
+        const USED: Statement = statement!(budget::used_resources);
         let mut budgets = Budgets::default();
         for (name, total) in tx.query::<(String, i64)>(&TOTALS, &[])? {
             budgets.resources.entry(name).or_default().total = Some(total);
@@ -57,17 +60,17 @@ impl Budgets {
     }
 
     /// Sets the needs of a job aside if they fit.
-    pub fn take(&mut self, job: i64, needs: &Amounts) -> Fit {
+    pub fn take(&mut self, job: i64, needs: &Amounts) -> BudgetFit {
         let over = |limit: Option<i64>, used: i64, amount: i64| {
             limit.is_some_and(|limit| used + amount > limit)
         };
         for (name, amount) in needs {
             let Some(resource) = self.resources.get(name) else { continue };
             if over(resource.total, resource.used, *amount) {
-                return Fit::No(name.clone());
+                return BudgetFit::No(name.clone());
             }
             if over(resource.here, resource.used_here, *amount) {
-                return Fit::NotHere;
+                return BudgetFit::NotHere;
             }
         }
         for (name, amount) in needs {
@@ -77,7 +80,7 @@ impl Budgets {
             resource.used_here += amount;
             self.taken.entry(job).or_default().insert(name.clone(), *amount);
         }
-        Fit::Yes
+        BudgetFit::Yes
     }
 
     /// Counts what a job of another worker has reserved as this worker's, if it has room for it.
@@ -107,8 +110,9 @@ impl Budgets {
         taken
     }
 
+    /// Records what was taken.
     pub fn write(&self, tx: &mut Tx<'_>, worker: i64) -> Result<()> {
-        const RESERVE: Statement = statement!("sql/reserve");
+        const RESERVE: Statement = statement!(budget::reserve);
         for (job, amounts) in &self.taken {
             for (resource, amount) in amounts {
                 tx.send(&RESERVE, &db::params![job, resource, amount, worker])?;
@@ -118,19 +122,15 @@ impl Budgets {
     }
 }
 
-/// Waits for claims that look at budgets, and keeps others out until the transaction ends: a job
-/// that starves for what is being freed would otherwise be fed by nobody.
+/// Waits for claims that look at budgets, and keeps others out until the transaction ends: otherwise
+/// a job that starves for what is being freed would not be woken.
 pub(crate) fn lock(tx: &mut Tx<'_>) -> Result<()> {
-    const LOCK: Statement = statement!("sql/lock_resources", per engine);
-    if tx.engine() == db::Engine::Postgres {
-        tx.send(&LOCK, &[])?;
-    }
-    Ok(())
+    engine::of(tx).lock_resources(tx)
 }
 
 /// Frees what jobs had reserved, and lets jobs that starved for it try again.
 pub fn release(tx: &mut Tx<'_>, now: Micros, jobs: impl Iterator<Item = i64>) -> Result<()> {
-    const FREE: Statement = statement!("sql/free_reservations", per engine);
+    const FREE: Statement = statement!(budget::free_reservations);
     let rows: Vec<[Value<'_>; 1]> = jobs.map(|job| [Value::Int(job)]).collect();
     let freed: BTreeSet<String> =
         tx.each::<(String,), 1>(&FREE, &[], &rows)?.into_iter().map(|r| r.0).collect();
@@ -139,18 +139,18 @@ pub fn release(tx: &mut Tx<'_>, now: Micros, jobs: impl Iterator<Item = i64>) ->
 
 /// Lets jobs that starved for a resource try again.
 pub(crate) fn feed(tx: &mut Tx<'_>, now: Micros, resource: &str) -> Result<()> {
-    const STARVED: Statement = statement!("sql/blocked_jobs", per engine);
+    const STARVED: Statement = statement!(line::blocked_jobs);
     let rows: Vec<(i64, i64, String)> =
         tx.query(&STARVED, &db::params![resource, State::Starved, RELEASE_MAX])?;
-    let hopefuls: Vec<Hopeful> =
-        rows.into_iter().map(|(id, stage, lock)| Hopeful { id, stage, lock }).collect();
-    line::make_ready(tx, now, &hopefuls)
+    let candidates: Vec<Candidate> =
+        rows.into_iter().map(|(id, stage, lock)| Candidate { id, stage, lock }).collect();
+    line::make_ready(tx, now, &candidates)
 }
 
 /// Says how much of a resource the whole deployment has; None for no limit.
 pub fn set_total(tx: &mut Tx<'_>, now: Micros, resource: &str, total: Option<i64>) -> Result<()> {
-    const SET: Statement = statement!("sql/set_resource");
-    const UNSET: Statement = statement!("sql/unset_resource");
+    const SET: Statement = statement!(budget::set_resource);
+    const UNSET: Statement = statement!(budget::unset_resource);
     if total.is_some_and(|t| t < 0) || resource.is_empty() || resource.contains(char::is_control) {
         return Err(Error::BadInput(format!(
             "`{resource}` needs a name and an amount of 0 or more"

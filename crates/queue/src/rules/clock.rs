@@ -13,9 +13,9 @@ pub const TOLERANCE_MICROS: Micros = 60_000_000;
 
 /// Counts from now what was counted from a moment that has not come yet; how many times were changed.
 pub fn follow(tx: &mut Tx<'_>, now: Micros) -> Result<usize> {
-    const WAITING: Statement = statement!("sql/rebase_waiting");
-    const WORKERS: Statement = statement!("sql/rebase_workers");
-    const TARGETS: Statement = statement!("sql/rebase_targets");
+    const WAITING: Statement = statement!(clock::rebase_waiting);
+    const WORKERS: Statement = statement!(clock::rebase_workers);
+    const TARGETS: Statement = statement!(clock::rebase_targets);
     let ahead = now + TOLERANCE_MICROS;
     // A worker that lives renews its lease; one that is lost has one lease from now on.
     let workers: Vec<(i64,)> = tx.query(&WORKERS, &db::params![now, ahead])?;

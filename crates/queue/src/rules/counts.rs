@@ -3,12 +3,13 @@
 //! theirs was the last job.
 
 use crate::codes::{BatchState, Status};
-use crate::error::{Error, Result};
-use db::{Micros, Statement, Tx, Value, statement};
+use crate::engine;
+use crate::error::{Entity, Error, Result};
+use db::{Micros, Statement, Tx, statement};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Change {
+struct CountChange {
     total: i64,
     open: i64,
     succeeded: i64,
@@ -19,7 +20,7 @@ struct Change {
 /// Changes to the counts of batches.
 #[derive(Default)]
 pub struct Counts {
-    changes: BTreeMap<i64, Change>,
+    changes: BTreeMap<i64, CountChange>,
 }
 
 impl Counts {
@@ -36,22 +37,16 @@ impl Counts {
 
     /// Locks the batches' rows, lowest id first, before anything else of them is touched.
     pub fn lock(tx: &mut Tx<'_>, batches: impl Iterator<Item = i64>) -> Result<()> {
-        const LOCK: Statement = statement!("sql/lock_batch", per engine);
         let mut ids: Vec<i64> = batches.collect();
         ids.sort_unstable();
         ids.dedup();
-        if tx.engine() == db::Engine::Postgres {
-            for id in ids {
-                tx.send(&LOCK, &[Value::Int(id)])?;
-            }
-        }
-        Ok(())
+        engine::of(tx).lock_batches(tx, &ids)
     }
 
     /// Writes the changes and moves batches whose last job ended on to reporting.
     pub fn write(self, tx: &mut Tx<'_>, now: Micros) -> Result<()> {
-        const CHANGE: Statement = statement!("sql/change_counts");
-        const REPORT: Statement = statement!("sql/batch_to_reporting");
+        const CHANGE: Statement = statement!(batch::change_counts);
+        const REPORT: Statement = statement!(batch::batch_to_reporting);
         for (batch, c) in self.changes {
             let changed: Option<(i64, BatchState)> = tx.first(
                 &CHANGE,
@@ -60,7 +55,7 @@ impl Counts {
             let next = match changed {
                 None if c.total > 0 => {
                     return Err(Error::unknown(
-                        "batch",
+                        Entity::Batch,
                         batch,
                         "make it before jobs are added to it",
                     ));
@@ -82,7 +77,7 @@ impl Counts {
     }
 }
 
-impl Change {
+impl CountChange {
     fn field(&mut self, status: Status) -> &mut i64 {
         match status {
             Status::Queued | Status::Running | Status::Held => &mut self.open,

@@ -8,24 +8,33 @@ use crate::rules::counts::Counts;
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::preparing;
 use crate::rules::replacing;
-use crate::rules::settle::Work;
+use crate::rules::settle::SettleBatch;
 use db::{Micros, Statement, Tx, Value, statement};
 
-/// A job about to end. Whoever calls has taken it out of `waiting` and `started`.
+/// A job about to end. The caller has deleted its rows in `waiting` and `leases`.
 #[derive(Debug, Clone)]
 pub struct Ending<'a> {
+    /// The id of the job.
     pub job: i64,
+    /// The id of the stage.
     pub stage: i64,
+    /// Where the job was before.
     pub from: Status,
+    /// The batch that it belongs to.
     pub batch: Option<i64>,
+    /// What the job is about.
     pub subject: &'a str,
+    /// What no two jobs may own at the same time.
     pub lock: &'a str,
 }
 
 /// Why it failed and what a person can do about it.
 pub struct Verdict<'a> {
+    /// What went wrong, if something did.
     pub error: &'a JobError,
+    /// A sentence about it, for people.
     pub note: &'a str,
+    /// Whether a requeue can help.
     pub recoverable: bool,
 }
 
@@ -40,7 +49,7 @@ pub fn fail(
     journal: &mut Journal,
     counts: &mut Counts,
 ) -> Result<()> {
-    const INSERT: Statement = statement!("sql/insert_failure");
+    const INSERT: Statement = statement!(ending::insert_failure);
     let error = verdict.error;
     tx.send(
         &INSERT,
@@ -95,8 +104,11 @@ pub fn cancel(
 
 /// How a job ended.
 pub struct EndRow {
+    /// The id of the job.
     pub job: i64,
+    /// The id of the stage.
     pub stage: i64,
+    /// Why, in a sentence.
     pub why: Option<String>,
     /// Of the run that it succeeded by. With it this row is that change's history (I8): no other is
     /// written. Failed and cancelled jobs may go on, so theirs are.
@@ -104,7 +116,7 @@ pub struct EndRow {
 }
 
 /// Jobs that have come to the end of their pipelines.
-pub(crate) fn succeed(tx: &mut Tx<'_>, work: &Work<'_>, ended: &[EndRow]) -> Result<()> {
+pub(crate) fn succeed(tx: &mut Tx<'_>, work: &SettleBatch<'_>, ended: &[EndRow]) -> Result<()> {
     let batches = Batches { waiting: work.preparing };
     end_rows(tx, work.now, &work.who, Status::Succeeded, ended, batches)
 }
@@ -123,7 +135,7 @@ fn end_rows(
     ended: &[EndRow],
     batches: Batches,
 ) -> Result<()> {
-    const END: Statement = statement!("sql/end_jobs", per engine);
+    const END: Statement = statement!(ending::end_jobs);
     let rows: Vec<[Value<'_>; 4]> =
         ended.iter().map(|end| db::params![end.job, end.stage, &end.why, end.token]).collect();
     tx.send_each(&END, &db::params![now, status, who], &rows)?;
@@ -135,7 +147,7 @@ fn end_rows(
 
 /// A failed job that goes on, or ends another way: how it ended before is in its history.
 pub(crate) fn forget(tx: &mut Tx<'_>, job: i64) -> Result<()> {
-    const FORGET: Statement = statement!("sql/forget_endings", per engine);
+    const FORGET: Statement = statement!(ending::forget_endings);
     tx.send_each(&FORGET, &[], &[db::params![job]])?;
     Ok(())
 }
@@ -151,7 +163,7 @@ pub fn resolve_failures(
     journal: &mut Journal,
     counts: &mut Counts,
 ) -> Result<()> {
-    const RESOLVE: Statement = statement!("sql/resolve_failures", per engine);
+    const RESOLVE: Statement = statement!(ending::resolve_failures);
     let rows: Vec<[Value<'_>; 3]> = succeeded
         .iter()
         .map(|(job, pipeline, subject)| db::params![job, pipeline, *subject])

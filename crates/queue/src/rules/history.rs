@@ -2,24 +2,35 @@
 
 use crate::catalog::Pipeline;
 use crate::codes::Status;
+use crate::engine;
 use crate::error::Result;
-use db::{Engine, FromRow, Micros, Row, Statement, Tx, Value, statement};
+use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 
 /// Where a job is: in which stage, and how.
-pub type Place = (Option<i64>, Option<Status>);
+pub type Position = (Option<i64>, Option<Status>);
 
 /// One change, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
+    /// The id of the job.
     pub job: i64,
+    /// When.
     pub at: Micros,
+    /// Who acts or acted.
     pub who: String,
+    /// What happened.
     pub event: String,
-    pub from: Place,
-    pub to: Place,
+    /// Where the job was before.
+    pub from: Position,
+    /// Where the job is after it.
+    pub to: Position,
+    /// Why, in a sentence.
     pub why: Option<String>,
+    /// The error code.
     pub code: Option<String>,
+    /// The target that the error names.
     pub target: Option<String>,
+    /// The fencing token: it grows with every claim (I4).
     pub token: Option<i64>,
 }
 
@@ -44,19 +55,18 @@ impl Journal {
         pipeline.full_history || weight == Weight::Always
     }
 
+    /// Gathers an event, if the pipeline keeps it.
     pub fn note(&mut self, pipeline: &Pipeline, weight: Weight, event: Event) {
         if self.keeps(pipeline, weight) {
             self.events.push(event);
         }
     }
 
+    /// Writes what was gathered.
     pub fn write(self, tx: &mut Tx<'_>) -> Result<()> {
-        const INSERT: Statement = statement!("sql/insert_history", per engine);
+        const INSERT: Statement = statement!(history::insert_history);
         let count = self.events.len();
-        let ids: Vec<Option<i64>> = match tx.engine() {
-            Engine::Sqlite => tx.next_ids("history_ids", count)?.into_iter().map(Some).collect(),
-            Engine::Postgres => vec![None; count],
-        };
+        let ids = engine::of(tx).history_ids(tx, count)?;
         let rows: Vec<[Value<'_>; 13]> = self
             .events
             .iter()
@@ -74,6 +84,7 @@ impl Journal {
 }
 
 impl Event {
+    /// Makes an event.
     pub fn new(job: i64, at: Micros, who: &str, event: &str) -> Event {
         Event {
             job,
@@ -89,26 +100,32 @@ impl Event {
         }
     }
 
+    /// Says where the job was.
     pub fn from(self, stage: i64, status: Status) -> Event {
         Event { from: (Some(stage), Some(status)), ..self }
     }
 
+    /// Says where the job is now.
     pub fn to(self, stage: i64, status: Status) -> Event {
         Event { to: (Some(stage), Some(status)), ..self }
     }
 
+    /// Says why.
     pub fn why(self, why: impl Into<String>) -> Event {
         Event { why: Some(why.into()), ..self }
     }
 
+    /// Says why, if there is a reason.
     pub fn because(self, why: Option<String>) -> Event {
         Event { why, ..self }
     }
 
+    /// Names the token of the run.
     pub fn token(self, token: i64) -> Event {
         Event { token: Some(token), ..self }
     }
 
+    /// Takes reason, code and target from an error.
     pub fn error(self, error: &crate::job::JobError) -> Event {
         Event {
             why: Some(error.message.clone()),
@@ -139,6 +156,6 @@ impl FromRow for Event {
 
 /// A job's history, oldest first, at most `limit` rows after the row `after`.
 pub fn of_job(tx: &mut Tx<'_>, job: i64, after: i64, limit: i64) -> Result<Vec<Event>> {
-    const SELECT: Statement = statement!("sql/job_history");
+    const SELECT: Statement = statement!(history::job_history);
     Ok(tx.query(&SELECT, &db::params![job, after, limit])?)
 }

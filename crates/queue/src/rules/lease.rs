@@ -2,27 +2,35 @@
 //! that renewing it is one row however many jobs it runs.
 
 use crate::catalog::Catalog;
+use crate::engine;
 use crate::error::{Error, Result};
-use crate::job::{Amounts, Claimed, Lease, Passed};
+use crate::job::{Amounts, Carryover, Claimed, Lease};
 use crate::rules::budget::Budgets;
 use crate::rules::claim::{self, Request};
 use crate::rules::counts::Counts;
-use crate::rules::people::hold::{self, Held};
+use crate::rules::operator::hold::{self, HeldNames};
 use crate::rules::running;
-use crate::rules::settle::Work;
-use db::{Engine, FromRow, Micros, Row, Statement, Tx, statement};
+use crate::rules::settle::SettleBatch;
+use db::{FromRow, Micros, Row, Statement, Tx, statement};
 
 /// A job claimed by another worker and not started for this long may be taken over.
 const IDLE_CLAIM: Micros = 1_000_000;
 
+/// Why a worker ended that stopped in good order.
+pub(crate) const STOPPED: &str = "stopped";
+
 /// A process that wants to work.
 #[derive(Debug, Clone, Default)]
 pub struct NewWorker {
+    /// How it is named in history.
     pub name: String,
     /// New at every start, so that two lives of one name are two workers.
     pub boot: String,
+    /// The machine that it runs on.
     pub host: String,
+    /// Its process id.
     pub pid: i64,
+    /// The stages that it serves, as `pipeline/stage`.
     pub stages: Vec<String>,
     /// What there is of each resource in this process.
     pub capacity: Amounts,
@@ -32,7 +40,7 @@ pub struct NewWorker {
 
 /// Registers a worker and gives it its first lease.
 pub fn register(tx: &mut Tx<'_>, now: Micros, worker: &NewWorker, lease: Micros) -> Result<i64> {
-    const INSERT: Statement = statement!("sql/insert_worker");
+    const INSERT: Statement = statement!(lease::insert_worker);
     let id = tx.next_ids("worker_ids", 1)?[0];
     tx.send(
         &INSERT,
@@ -52,9 +60,9 @@ pub fn register(tx: &mut Tx<'_>, now: Micros, worker: &NewWorker, lease: Micros)
     Ok(id)
 }
 
-/// Refuses while a worker has a lease: what it works on would be lost to it.
+/// Refuses while a worker has a lease: it would lose the jobs that it works on.
 pub fn refuse_live(tx: &mut Tx<'_>, now: Micros) -> Result<()> {
-    const LIVE: Statement = statement!("sql/live_workers");
+    const LIVE: Statement = statement!(lease::live_workers);
     let live: Vec<(String, String, i64)> = tx.query(&LIVE, &db::params![now])?;
     if live.is_empty() {
         return Ok(());
@@ -68,63 +76,65 @@ pub fn refuse_live(tx: &mut Tx<'_>, now: Micros) -> Result<()> {
 
 /// A job that the database says a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holding {
+pub struct HeldLease {
+    /// The id of the job.
     pub job: i64,
+    /// The fencing token: it grows with every claim (I4).
     pub token: i64,
+    /// Whether it has been asked to stop.
     pub cancel_requested: bool,
 }
 
-impl FromRow for Holding {
-    fn from_row(row: &Row<'_>) -> db::Result<Holding> {
-        Ok(Holding { job: row.get(0)?, token: row.get(1)?, cancel_requested: row.get(2)? })
+impl FromRow for HeldLease {
+    fn from_row(row: &Row<'_>) -> db::Result<HeldLease> {
+        Ok(HeldLease { job: row.get(0)?, token: row.get(1)?, cancel_requested: row.get(2)? })
     }
 }
 
 /// Renews a lease and says what the database thinks the worker holds.
-pub fn renew(tx: &mut Tx<'_>, now: Micros, worker: i64, lease: Micros) -> Result<Vec<Holding>> {
-    const RENEW: Statement = statement!("sql/renew_lease");
+pub fn renew(tx: &mut Tx<'_>, now: Micros, worker: i64, lease: Micros) -> Result<Vec<HeldLease>> {
+    const RENEW: Statement = statement!(lease::renew_lease);
     if tx.execute(&RENEW, &db::params![worker, now, now + lease])? == 0 {
         return Err(Error::LeaseLost(worker));
     }
     holdings(tx, worker)
 }
 
-pub fn holdings(tx: &mut Tx<'_>, worker: i64) -> Result<Vec<Holding>> {
-    const HOLDINGS: Statement = statement!("sql/worker_holdings");
+/// Returns the leases that the database says a worker holds.
+pub fn holdings(tx: &mut Tx<'_>, worker: i64) -> Result<Vec<HeldLease>> {
+    const HOLDINGS: Statement = statement!(lease::worker_holdings);
     Ok(tx.query(&HOLDINGS, &db::params![worker])?)
 }
 
-struct Lost {
+struct LostWorker {
     id: i64,
     name: String,
     host: String,
     pid: i64,
 }
 
-impl FromRow for Lost {
-    fn from_row(row: &Row<'_>) -> db::Result<Lost> {
-        Ok(Lost { id: row.get(0)?, name: row.get(1)?, host: row.get(2)?, pid: row.get(3)? })
+impl FromRow for LostWorker {
+    fn from_row(row: &Row<'_>) -> db::Result<LostWorker> {
+        Ok(LostWorker { id: row.get(0)?, name: row.get(1)?, host: row.get(2)?, pid: row.get(3)? })
     }
 }
 
 /// Takes the jobs of one worker whose lease has run out and queues them again; None if there is no
-/// such worker. `quiet` is how long the server must have been up: after an outage everyone has
-/// missed a renewal, and gets one full lease to make up for it.
+/// such worker. `quiet` is how long the server must have been up: after an outage all
+/// workers have missed a renewal, and get one full lease to renew.
 pub fn reap(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &Catalog,
     quiet: Option<Micros>,
 ) -> Result<Option<i64>> {
-    const EXPIRED: Statement = statement!("sql/expired_worker", per engine);
-    const UPTIME: Statement = statement!("sql/server_uptime", per engine);
-    if let (Engine::Postgres, Some(quiet)) = (tx.engine(), quiet) {
-        let (uptime,): (i64,) = tx.one(&UPTIME, &[])?;
-        if uptime < quiet {
-            return Ok(None);
-        }
+    const EXPIRED: Statement = statement!(lease::expired_worker);
+    if let Some(quiet) = quiet
+        && engine::of(tx).server_uptime(tx)? < quiet
+    {
+        return Ok(None);
     }
-    let Some(lost) = tx.first::<Lost>(&EXPIRED, &db::params![now])? else { return Ok(None) };
+    let Some(lost) = tx.first::<LostWorker>(&EXPIRED, &db::params![now])? else { return Ok(None) };
     let why = format!("worker {} (pid {} on {}) was lost", lost.name, lost.pid, lost.host);
     end(tx, now, catalog, lost.id, "rule", "lost: its lease ran out", &why)?;
     tracing::warn!(
@@ -145,7 +155,7 @@ pub fn deregister(
     worker: i64,
     who: &str,
 ) -> Result<()> {
-    end(tx, now, catalog, worker, who, "stopped", "its worker stopped")
+    end(tx, now, catalog, worker, who, STOPPED, "its worker stopped")
 }
 
 fn end(
@@ -157,8 +167,8 @@ fn end(
     ended: &str,
     why: &str,
 ) -> Result<()> {
-    const END: Statement = statement!("sql/end_worker");
-    const LEASES: Statement = statement!("sql/worker_leases");
+    const END: Statement = statement!(lease::end_worker);
+    const LEASES: Statement = statement!(lease::worker_leases);
     // First, so that a claim under way is waited for and what it got is found here.
     tx.send(&END, &db::params![worker, now, ended])?;
     let held: Vec<(i64, String, i64, Option<i64>)> = tx.query(&LEASES, &db::params![worker])?;
@@ -167,7 +177,7 @@ fn end(
         .map(|(job, lock, token, batch)| Lease { job, lock, token, batch, stage: 0, probe: false })
         .collect();
     Counts::lock(tx, leases.iter().filter_map(|l| l.batch))?;
-    let mut work = Work::begin(tx, now, catalog, who)?;
+    let mut work = SettleBatch::begin(tx, now, catalog, who)?;
     for lease in &leases {
         if let Some(run) = running::find(tx, worker, lease)? {
             if work.reservations {
@@ -192,18 +202,18 @@ pub fn take_over(
     catalog: &Catalog,
     request: Request<'_>,
 ) -> Result<Vec<Claimed>> {
-    const IDLE: Statement = statement!("sql/idle_claims", per engine);
-    const TAKE: Statement = statement!("sql/take_over");
-    const DETAILS: Statement = statement!("sql/claimed_details", per engine);
-    const RECORD: Statement = statement!("sql/job_record");
-    const RESERVED: Statement = statement!("sql/job_reservations");
-    const MOVE: Statement = statement!("sql/move_reservations");
+    const IDLE: Statement = statement!(lease::idle_claims);
+    const TAKE: Statement = statement!(lease::take_over);
+    const DETAILS: Statement = statement!(lease::claimed_details);
+    const RECORD: Statement = statement!(lease::job_record);
+    const RESERVED: Statement = statement!(lease::job_reservations);
+    const MOVE: Statement = statement!(lease::move_reservations);
     let (pipeline, stage) = catalog.stage(request.stage)?;
     let Some(context) = claim::look_round(tx, now, pipeline, stage, request)? else {
         return Ok(Vec::new());
     };
     let mut budgets = Budgets::load(tx, request.worker, &context.capacity)?;
-    let held = if context.holds { hold::held_names_locked(tx)? } else { Held::default() };
+    let held = if context.holds { hold::held_names_locked(tx)? } else { HeldNames::default() };
     // I9: a hold takes such jobs back, and until then they stay where they are.
     let is_held = |batch: Option<i64>, collection: Option<&str>| {
         hold::may_be_held(pipeline, stage, true) && held.of(batch, collection).is_some()
@@ -252,7 +262,7 @@ pub fn take_over(
                 attempt: attempts + 1,
                 started: true,
                 token_before: None,
-                passed: Passed::default(),
+                carryover: Carryover::default(),
             });
         }
     }

@@ -1,31 +1,37 @@
-//! The line in front of a lock: who is ready, who is parked, and who is let through next.
+//! The line in front of a lock: which job is ready, which are parked, and which is promoted next.
 //!
 //! At most one job of a lock is ready unless one owns it. A job is parked only while the row it
 //! waits behind is locked, and a lock is freed before, in a statement of its own, the next job is
 //! promoted; so no wake-up falls between "busy, wait" and "done, release".
 
 use crate::codes::State;
+use crate::engine;
 use crate::error::Result;
-use db::{Engine, Micros, Statement, Tx, Value, statement};
+use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeSet, HashMap};
 
 /// A waiting row that may become ready.
 #[derive(Debug, Clone)]
-pub struct Hopeful {
+pub struct Candidate {
+    /// Its id.
     pub id: i64,
+    /// The id of the stage.
     pub stage: i64,
+    /// What no two jobs may own at the same time.
     pub lock: String,
 }
 
-/// Who stands before a job in the line for a lock.
+/// The jobs that stand before a job in the line for a lock.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Ahead {
+    /// The job that owns the lock.
     pub owner: Option<i64>,
+    /// The first job that is ready for it.
     pub first: Option<i64>,
 }
 
 impl Ahead {
-    /// True if job `id` must wait behind someone.
+    /// Returns whether job `id` must wait behind another.
     pub fn blocks(&self, id: i64) -> bool {
         match self.owner {
             Some(owner) => owner != id,
@@ -34,15 +40,15 @@ impl Ahead {
     }
 }
 
-/// Who owns each lock, and who is ready for it. Rows found are locked until the transaction ends;
-/// rows that others have locked are not reported, and a job left ready by that is parked by the
-/// claim that meets it.
+/// Returns which job owns each lock, and which is ready for it. Rows found are locked until the
+/// transaction ends. Rows that others have locked are not reported; a job that stays ready because of
+/// that is parked by the claim that finds it.
 pub fn ahead(
     tx: &mut Tx<'_>,
     locks: &BTreeSet<&str>,
     waiting_too: bool,
 ) -> Result<HashMap<String, Ahead>> {
-    const AHEAD: Statement = statement!("sql/ahead_in_line", per engine);
+    const AHEAD: Statement = statement!(line::ahead_in_line);
     let rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::Text(lock)]).collect();
     let found: Vec<(String, i64, bool)> = tx.each(&AHEAD, &[Value::from(waiting_too)], &rows)?;
     Ok(in_line(found))
@@ -62,15 +68,15 @@ pub fn in_line(found: impl IntoIterator<Item = (String, i64, bool)>) -> HashMap<
 }
 
 /// Makes waiting jobs ready, or parks them if they must wait for their lock.
-pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Hopeful]) -> Result<()> {
-    const STATE: Statement = statement!("sql/set_state", per engine);
+pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Candidate]) -> Result<()> {
+    const STATE: Statement = statement!(line::set_state);
     if jobs.is_empty() {
         return Ok(());
     }
     let locks = jobs.iter().map(|job| job.lock.as_str()).collect();
     let mut ahead = ahead(tx, &locks, true)?;
     let mut rows: Vec<[Value<'_>; 2]> = Vec::with_capacity(jobs.len());
-    let mut sorted: Vec<&Hopeful> = jobs.iter().collect();
+    let mut sorted: Vec<&Candidate> = jobs.iter().collect();
     sorted.sort_unstable_by_key(|job| job.id);
     for job in sorted {
         let entry = ahead.entry(job.lock.clone()).or_default();
@@ -85,38 +91,7 @@ pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Hopeful]) -> Result<()> 
     Ok(())
 }
 
-/// Lets the first parked job of each freed lock through.
-///
-/// On PostgreSQL the first of the line is locked before it is decided about, waiting for whoever
-/// has it: two transactions that each take a row out of one line would otherwise both leave the
-/// next one to the other, or promote a row that is just being cancelled.
+/// Promotes the first parked job of each freed lock.
 pub fn promote(tx: &mut Tx<'_>, now: Micros, locks: &BTreeSet<String>) -> Result<()> {
-    const PROMOTE: Statement = statement!("sql/promote", per engine);
-    const ANYBODY: Statement = statement!("sql/anybody_parked");
-    const WANTED: Statement = statement!("sql/wanted_locks", per engine);
-    const STATE: Statement = statement!("sql/set_state", per engine);
-    let rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::Text(lock)]).collect();
-    let sqlite = tx.engine() == Engine::Sqlite;
-    if sqlite && tx.first::<(i64,)>(&ANYBODY, &[])?.is_none() {
-        return Ok(());
-    }
-    // Most freed locks have nobody behind them, and a look is cheaper than an update or a lock.
-    let wanted: Vec<(String,)> = tx.each(&WANTED, &[], &rows)?;
-    let rows: Vec<[Value<'_>; 1]> = wanted.iter().map(|(lock,)| [Value::from(lock)]).collect();
-    if sqlite {
-        for (stage,) in tx.each::<(i64,), 1>(&PROMOTE, &[Value::Int(now)], &rows)? {
-            tx.wake(stage);
-        }
-        return Ok(());
-    }
-    let mut promoted: Vec<[Value<'_>; 2]> = Vec::new();
-    for (id, stage, state) in tx.each::<(i64, i64, State), 1>(&PROMOTE, &[], &rows)? {
-        // One that is ready already is woken for: a claim may have passed over it while it was locked.
-        tx.wake(stage);
-        if state == State::Parked {
-            promoted.push([Value::Int(id), Value::from(State::Ready)]);
-        }
-    }
-    tx.send_each(&STATE, &[Value::Int(now)], &promoted)?;
-    Ok(())
+    engine::of(tx).promote(tx, now, locks)
 }

@@ -1,5 +1,6 @@
 //! The rules: plain functions over a transaction and an explicit `now`. Everything that decides is
-//! here, written once for both engines, and can be run by a simulator with a made-up clock.
+//! here, written once for both engines, and can be run by a simulator with a clock of its own. What the
+//! engines do differently is below them, in `engine`.
 
 pub mod add;
 pub mod batch;
@@ -8,12 +9,13 @@ pub mod budget;
 pub mod claim;
 pub mod clock;
 mod counts;
+pub(crate) mod draft;
 pub mod ending;
 pub mod history;
 pub mod lease;
 pub mod line;
 pub mod moving;
-pub mod people;
+pub mod operator;
 pub mod pipelines;
 pub mod preparing;
 pub mod prune;

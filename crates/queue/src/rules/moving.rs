@@ -1,24 +1,24 @@
-//! Runs that succeeded and have a stage before them. Where their worker has a free place in that
-//! stage, and nobody waits there who would go first, they are carried on: the transaction that
-//! settles a run also claims and starts the next one, so that the job is never nobody's in between.
-//! All others wait in the next stage for a claim.
+//! Runs that succeeded and have another stage before them. If the worker has a free slot in that
+//! stage, and no waiting job there goes first, they are carried on: the transaction that settles a run
+//! also claims and starts the next one, so that the worker keeps the job. All others wait in the next
+//! stage for a claim.
 
 use crate::catalog::{Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::error::Result;
-use crate::job::{Amounts, Claimed, Handover, Lease, Passed, Settled, Settlement};
+use crate::job::{Amounts, Carryover, Claimed, Handover, Lease, Settled, Settlement};
 use crate::rules::claim;
 use crate::rules::history::{Event, Weight};
 use crate::rules::running::Run;
-use crate::rules::settle::{Hold, Work};
+use crate::rules::settle::{Hold, SettleBatch};
 use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many more jobs a worker can run at once, by stage.
-pub type Places = BTreeMap<i64, usize>;
+pub type FreeSlots = BTreeMap<i64, usize>;
 
 /// A run on its way to the next stage.
-struct Move<'w> {
+struct StageMove<'w> {
     /// Which settlement it is of.
     index: usize,
     pipeline: &'w Pipeline,
@@ -27,29 +27,34 @@ struct Move<'w> {
     lease: &'w Lease,
     run: Run,
     handover: Handover,
-    passed: Passed,
+    carryover: Carryover,
     hold: Option<Hold>,
 }
 
 /// Runs that move on, and the places their worker has for them.
-pub(crate) struct Moving<'w> {
-    places: Places,
+pub(crate) struct StageMoves<'w> {
+    places: FreeSlots,
     /// What the worker can reach; None if it may not be handed out anything.
     workspaces: Option<Vec<String>>,
-    moves: Vec<Move<'w>>,
+    moves: Vec<StageMove<'w>>,
 }
 
-impl<'w> Moving<'w> {
+impl<'w> StageMoves<'w> {
     /// Before anything else is locked, as a claim does it.
-    pub fn begin(tx: &mut Tx<'_>, now: Micros, worker: i64, places: &Places) -> Result<Moving<'w>> {
-        const CONTEXT: Statement = statement!("sql/carry_context", per engine);
+    pub fn begin(
+        tx: &mut Tx<'_>,
+        now: Micros,
+        worker: i64,
+        places: &FreeSlots,
+    ) -> Result<StageMoves<'w>> {
+        const CONTEXT: Statement = statement!(moving::carry_context);
         let mut workspaces = None;
         if places.values().any(|free| *free > 0) {
             claim::enter(tx)?;
             let found: Option<(String,)> = tx.first(&CONTEXT, &db::params![worker, now])?;
             workspaces = found.and_then(|(names,)| serde_json::from_str(&names).ok());
         }
-        Ok(Moving { places: places.clone(), workspaces, moves: Vec::new() })
+        Ok(StageMoves { places: places.clone(), workspaces, moves: Vec::new() })
     }
 
     /// Has a run move on from a stage to another; `index` says of which settlement it is.
@@ -60,15 +65,25 @@ impl<'w> Moving<'w> {
         handover: Handover,
         hold: Option<Hold>,
     ) {
-        let (lease, passed) = (&item.lease, item.passed.clone());
-        self.moves.push(Move { index, pipeline, stage, next, lease, run, handover, passed, hold });
+        let (lease, carryover) = (&item.lease, item.carryover.clone());
+        self.moves.push(StageMove {
+            index,
+            pipeline,
+            stage,
+            next,
+            lease,
+            run,
+            handover,
+            carryover,
+            hold,
+        });
     }
 
-    /// Writes where everyone went.
+    /// Writes where each job went.
     pub fn end(
         mut self,
         tx: &mut Tx<'_>,
-        work: &mut Work<'_>,
+        work: &mut SettleBatch<'_>,
         answers: &mut [Option<Settled>],
     ) -> Result<()> {
         for one in &mut self.moves {
@@ -101,9 +116,9 @@ impl<'w> Moving<'w> {
         Ok(())
     }
 
-    /// Which of them go on at once.
-    fn choose(&mut self, tx: &mut Tx<'_>, work: &Work<'_>) -> Result<BTreeSet<i64>> {
-        const FIRST: Statement = statement!("sql/first_ready", per engine);
+    /// Returns the jobs that are carried on.
+    fn choose(&mut self, tx: &mut Tx<'_>, work: &SettleBatch<'_>) -> Result<BTreeSet<i64>> {
+        const FIRST: Statement = statement!(moving::first_ready);
         let Some(workspaces) = &self.workspaces else { return Ok(BTreeSet::new()) };
         let stages: BTreeSet<i64> = self.moves.iter().map(|one| one.next.id).collect();
         let rows: Vec<[Value<'_>; 1]> = stages
@@ -131,10 +146,10 @@ impl<'w> Moving<'w> {
     }
 }
 
-impl Move<'_> {
+impl StageMove<'_> {
     /// What the stage said about the job, from here on.
     fn hand_over(&mut self, tx: &mut Tx<'_>) -> Result<()> {
-        const HANDOVER: Statement = statement!("sql/hand_over");
+        const HANDOVER: Statement = statement!(moving::hand_over);
         let handover = &self.handover;
         let needs = handover.needs.as_ref().map(|needs| serde_json::json!(needs).to_string());
         let targets = handover.targets.as_ref().map(|t| t.join("\n"));
@@ -156,7 +171,7 @@ impl Move<'_> {
 
     /// As a claim would judge: it is not held (I9), its bytes are in reach, what it needs is up, and
     /// it takes nothing that there is a budget for.
-    fn may_go(&self, workspaces: &[String], work: &Work<'_>) -> bool {
+    fn may_go(&self, workspaces: &[String], work: &SettleBatch<'_>) -> bool {
         let own = self.run.needs.as_deref().map(serde_json::from_str::<Amounts>);
         let needs_none = own.is_none_or(|own| own.is_ok_and(|own| own.is_empty()))
             && self.next.settings.needs.is_empty();
@@ -166,7 +181,7 @@ impl Move<'_> {
             && work.breakers.down(self.run.targets.as_deref()).is_none()
     }
 
-    fn note_moved(&self, work: &mut Work<'_>) {
+    fn note_moved(&self, work: &mut SettleBatch<'_>) {
         let event = Event::new(self.lease.job, work.now, &work.who, "moved")
             .from(self.run.stage, Status::Running)
             .to(self.next.id, Status::Queued)
@@ -187,7 +202,7 @@ impl Move<'_> {
         }
     }
 
-    fn note_claimed(&self, work: &mut Work<'_>, token: i64) {
+    fn note_claimed(&self, work: &mut SettleBatch<'_>, token: i64) {
         let event = Event::new(self.lease.job, work.now, &work.who, "claimed")
             .from(self.next.id, Status::Queued)
             .to(self.next.id, Status::Running)
@@ -212,16 +227,16 @@ impl Move<'_> {
             attempt: run.attempts_next + 1,
             started: true,
             token_before: Some(self.lease.token),
-            passed: self.passed.clone(),
+            carryover: self.carryover.clone(),
         }
     }
 }
 
-/// Same job, same lock, nobody's until it is claimed.
-fn leave_waiting(tx: &mut Tx<'_>, now: Micros, moves: &[&Move<'_>]) -> Result<()> {
-    const FREE: Statement = statement!("sql/free_runs", per engine);
-    const MOVED: Statement = statement!("sql/insert_moved", per engine);
-    const ASIDE: Statement = statement!("sql/put_aside");
+/// Keeps job and lock together, without a worker until it is claimed.
+fn leave_waiting(tx: &mut Tx<'_>, now: Micros, moves: &[&StageMove<'_>]) -> Result<()> {
+    const FREE: Statement = statement!(running::free_runs);
+    const MOVED: Statement = statement!(moving::insert_moved);
+    const ASIDE: Statement = statement!(line::put_aside);
     let runs: Vec<[Value<'_>; 3]> =
         moves.iter().map(|one| db::params![&one.lease.lock, one.lease.job, one.next.id]).collect();
     tx.send_each(&FREE, &[], &runs)?;
@@ -243,15 +258,15 @@ fn leave_waiting(tx: &mut Tx<'_>, now: Micros, moves: &[&Move<'_>]) -> Result<()
 fn carry<'m, 'w>(
     tx: &mut Tx<'_>,
     now: Micros,
-    moves: &[&'m Move<'w>],
-) -> Result<Vec<(&'m Move<'w>, i64)>> {
-    const CARRY: Statement = statement!("sql/carry_runs", per engine);
+    moves: &[&'m StageMove<'w>],
+) -> Result<Vec<(&'m StageMove<'w>, i64)>> {
+    const CARRY: Statement = statement!(moving::carry_runs);
     if moves.is_empty() {
         return Ok(Vec::new());
     }
     let tokens: Option<Vec<i64>> = moves.iter().map(|one| one.run.token_next).collect();
     let tokens = tokens.map_or_else(|| tx.next_ids("tokens", moves.len()), Ok)?;
-    let carried: Vec<(&Move<'_>, i64)> = moves.iter().copied().zip(tokens).collect();
+    let carried: Vec<(&StageMove<'_>, i64)> = moves.iter().copied().zip(tokens).collect();
     let rows: Vec<[Value<'_>; 4]> = carried
         .iter()
         .map(|(one, token)| db::params![&one.lease.lock, one.lease.job, one.next.id, *token])

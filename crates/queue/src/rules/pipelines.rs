@@ -1,28 +1,36 @@
 //! Making, changing and deleting pipelines. A plain queue is a pipeline with one stage.
 
-use crate::catalog::{Catalog, Pipeline, PipelineSettings, Stage, StageSettings};
+mod settings;
+
+pub use settings::{set, with_settings};
+
+use crate::catalog::{Catalog, Pipeline, PipelineSettings, StageSettings};
+use crate::engine;
 use crate::error::{Error, Result};
-use crate::rules::budget;
-use crate::rules::people::retry::Filter;
-use crate::rules::people::{Actor, cancel};
-use db::{Engine, Micros, Statement, Tx, statement};
+use crate::rules::operator::retry::Filter;
+use crate::rules::operator::{Actor, cancel};
+use db::{Micros, Statement, Tx, statement};
+use settings::check;
 
-/// A state is one variable of a program's environment, which Linux limits to 128 KiB.
-const STATE_BYTES_MOST: i64 = 96 * 1024;
-
-/// What the catalog's readers listen to for changed settings.
+/// The wake-up topic for changed settings.
 pub const TOPIC: i64 = i64::MAX;
 
 /// A pipeline to be made.
 #[derive(Debug, Clone)]
 pub struct PipelineSpec {
+    /// Its name.
     pub name: String,
+    /// A queue that people made, of one stage.
     pub plain: bool,
+    /// Whether adding a subject that already waits merges with the waiting job.
     pub coalesces: bool,
+    /// Whether every step is kept in history, and not only ends, errors and actions.
     pub full_history: bool,
-    /// The stage a requeued job resumes at if its object changed meanwhile; the first unless said.
+    /// The stage a requeued job resumes at if its object has changed since; by default the first.
     pub restart: Option<String>,
+    /// Its settings.
     pub settings: PipelineSettings,
+    /// The names of its stages with their settings.
     pub stages: Vec<(String, StageSettings)>,
 }
 
@@ -51,36 +59,6 @@ impl PipelineSpec {
             ..PipelineSpec::queue(name)
         }
     }
-}
-
-/// The spec with settings changed by name; those of a stage apply to all its stages.
-pub fn with_settings(spec: &PipelineSpec, changes: &[(String, String)]) -> Result<PipelineSpec> {
-    let mut spec = spec.clone();
-    let stages = spec.stages.iter().map(|(name, settings)| Stage {
-        id: 0,
-        pipeline: 0,
-        position: 0,
-        name: name.clone(),
-        settings: settings.clone(),
-    });
-    let mut draft = Pipeline {
-        id: 0,
-        name: spec.name.clone(),
-        plain: spec.plain,
-        coalesces: spec.coalesces,
-        full_history: spec.full_history,
-        restart_position: 0,
-        deleted: false,
-        settings: spec.settings.clone(),
-        stages: stages.collect(),
-    };
-    for (name, value) in changes {
-        (0..draft.stages.len())
-            .try_for_each(|index| change(&mut draft, Some(index), name, value))?;
-    }
-    (spec.full_history, spec.settings) = (draft.full_history, draft.settings);
-    spec.stages = draft.stages.into_iter().map(|s| (s.name, s.settings)).collect();
-    Ok(spec)
 }
 
 /// Makes a pipeline, or finds that it is there already just as specified.
@@ -112,9 +90,9 @@ pub fn create(tx: &mut Tx<'_>, now: Micros, who: &str, spec: &PipelineSpec) -> R
 /// Adds the stages of `spec` that a pipeline lacks, each after the stage that it follows there.
 /// Jobs stay where they are; those in an earlier stage pass through the new ones.
 pub fn extend(tx: &mut Tx<'_>, catalog: &Catalog, spec: &PipelineSpec) -> Result<()> {
-    const MOVE: Statement = statement!("sql/move_stage");
-    const RESTART: Statement = statement!("sql/set_restart");
-    const STAGE: Statement = statement!("sql/insert_stage");
+    const MOVE: Statement = statement!(pipelines::move_stage);
+    const RESTART: Statement = statement!(pipelines::set_restart);
+    const STAGE: Statement = statement!(pipelines::insert_stage);
     check(spec)?;
     let there = catalog.named(&spec.name)?;
     let names = || spec.stages.iter().map(|(name, _)| name);
@@ -148,8 +126,8 @@ pub fn extend(tx: &mut Tx<'_>, catalog: &Catalog, spec: &PipelineSpec) -> Result
 }
 
 fn insert(tx: &mut Tx<'_>, now: Micros, who: &str, spec: &PipelineSpec) -> Result<()> {
-    const PIPELINE: Statement = statement!("sql/insert_pipeline");
-    const STAGE: Statement = statement!("sql/insert_stage");
+    const PIPELINE: Statement = statement!(pipelines::insert_pipeline);
+    const STAGE: Statement = statement!(pipelines::insert_stage);
     let restart = spec
         .restart
         .as_ref()
@@ -183,177 +161,15 @@ fn insert(tx: &mut Tx<'_>, now: Micros, who: &str, spec: &PipelineSpec) -> Resul
     Ok(())
 }
 
-fn check(spec: &PipelineSpec) -> Result<()> {
-    for name in std::iter::once(&spec.name).chain(spec.stages.iter().map(|(n, _)| n)) {
-        let good = (1..=64).contains(&name.len())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-        if !good {
-            let why = "a name has 1 to 64 letters, digits, `-`, `_` or `.`";
-            return Err(Error::BadInput(format!(
-                "`{}` cannot be a name: {why}",
-                name.escape_debug()
-            )));
-        }
-    }
-    if spec.stages.is_empty() {
-        return Err(Error::BadInput(format!("`{}` needs at least one stage", spec.name)));
-    }
-    if let Some(restart) = spec
-        .restart
-        .iter()
-        .chain(&spec.settings.forward_from)
-        .find(|r| !spec.stages.iter().any(|(n, _)| n == *r))
-    {
-        return Err(Error::BadInput(format!("`{}` has no stage `{restart}`", spec.name)));
-    }
-    spec.stages
-        .iter()
-        .try_for_each(|(_, s)| check_stage(s))
-        .and_then(|()| check_pipeline(&spec.settings))
-}
-
-fn check_stage(s: &StageSettings) -> Result<()> {
-    let range =
-        |name: &str, value: i64, least: i64, most: i64| match (least..=most).contains(&value) {
-            true => Ok(()),
-            false => Err(Error::BadInput(format!(
-                "{name} is {value}; it must be from {least} to {most}"
-            ))),
-        };
-    range("workers", s.workers, 0, 1000)?;
-    range("buffer", s.buffer, 0, 10_000)?;
-    range("max_attempts", s.max_attempts, 1, 1000)?;
-    range("max_interruptions", s.max_interruptions, 0, 1000)?;
-    range("backoff_seconds", s.backoff_seconds, 0, 7 * 86_400)?;
-    range("backoff_seconds_max", s.backoff_seconds_max, 0, 30 * 86_400)?;
-    range("timeout_seconds", s.timeout_seconds, 0, 365 * 86_400)?;
-    s.needs.iter().try_for_each(|(name, amount)| range(name, *amount, 0, i64::MAX))
-}
-
-fn check_pipeline(s: &PipelineSettings) -> Result<()> {
-    if !(0..=STATE_BYTES_MOST).contains(&s.state_bytes_max) {
-        return Err(Error::BadInput(format!(
-            "state_bytes_max must be from 0 to {STATE_BYTES_MOST}, which a program's environment takes"
-        )));
-    }
-    match (0..=16 * 1024 * 1024).contains(&s.payload_bytes_max) && s.retention_seconds >= 0 {
-        true => Ok(()),
-        false => Err(Error::BadInput(
-            "payload_bytes_max must be from 0 to 16777216, and retention_seconds 0 (for ever) or more".to_string(),
-        )),
-    }
-}
-
-/// Changes settings by name: `workers=4`, `history=full`, `needs.memory_bytes=1000`.
-pub fn set(
-    tx: &mut Tx<'_>,
-    catalog: &Catalog,
-    pipeline: &str,
-    stage: Option<&str>,
-    changes: &[(String, String)],
-) -> Result<Pipeline> {
-    const PIPELINE: Statement = statement!("sql/update_pipeline");
-    const STAGE: Statement = statement!("sql/update_stage");
-    let mut pipeline = catalog.named(pipeline)?.clone();
-    let index = match stage {
-        Some(name) => {
-            let found = pipeline.stage_named(name)?.id;
-            Some(pipeline.stages.iter().position(|s| s.id == found).unwrap_or(0))
-        }
-        None => (pipeline.stages.len() == 1).then_some(0),
-    };
-    for (name, value) in changes {
-        change(&mut pipeline, index, name, value)?;
-    }
-    check_pipeline(&pipeline.settings)?;
-    let settings = serde_json::json!(pipeline.settings).to_string();
-    tx.send(
-        &PIPELINE,
-        &db::params![pipeline.id, pipeline.coalesces, pipeline.full_history, &settings],
-    )?;
-    for stage in &pipeline.stages {
-        check_stage(&stage.settings)?;
-        tx.send(&STAGE, &db::params![stage.id, &serde_json::json!(stage.settings).to_string()])?;
-        tx.wake(stage.id);
-    }
-    let now = tx.now();
-    for resource in changes.iter().filter_map(|(name, _)| name.strip_prefix("needs.")) {
-        // Jobs that starved for it may need less of it now.
-        budget::feed(tx, now, resource)?;
-    }
-    tx.wake(TOPIC);
-    Ok(pipeline)
-}
-
-const STAGE_SETTINGS: &[&str] = &[
-    "workers",
-    "buffer",
-    "max_attempts",
-    "max_interruptions",
-    "backoff_seconds",
-    "backoff_seconds_max",
-    "timeout_seconds",
-];
-
-fn change(pipeline: &mut Pipeline, stage: Option<usize>, name: &str, value: &str) -> Result<()> {
-    let bad = |what: &str| Error::BadInput(format!("{name}={value}: {what}"));
-    let number = || value.parse::<i64>().map_err(|_| bad("it must be a whole number"));
-    match name {
-        "payload_bytes_max" => pipeline.settings.payload_bytes_max = number()?,
-        "state_bytes_max" => pipeline.settings.state_bytes_max = number()?,
-        "retention_seconds" => pipeline.settings.retention_seconds = number()?,
-        "history" => {
-            pipeline.full_history = match value {
-                "full" => true,
-                "outcomes" => false,
-                _ => return Err(bad("history is `full` or `outcomes`")),
-            };
-        }
-        _ => {
-            let known = STAGE_SETTINGS.contains(&name) || name.starts_with("needs.");
-            if !known {
-                let all = format!(
-                    "history, payload_bytes_max, state_bytes_max, retention_seconds, {}, needs.RESOURCE",
-                    STAGE_SETTINGS.join(", ")
-                );
-                return Err(Error::unknown("setting", name, format!("there are: {all}")));
-            }
-            let index = stage.ok_or_else(|| bad("say which stage, with --stage"))?;
-            let Some(stage) = pipeline.stages.get_mut(index) else {
-                return Err(bad("there is no such stage"));
-            };
-            let number = number()?;
-            let settings = &mut stage.settings;
-            match name {
-                "workers" => settings.workers = number,
-                "buffer" => settings.buffer = number,
-                "max_attempts" => settings.max_attempts = number,
-                "max_interruptions" => settings.max_interruptions = number,
-                "backoff_seconds" => settings.backoff_seconds = number,
-                "backoff_seconds_max" => settings.backoff_seconds_max = number,
-                "timeout_seconds" => settings.timeout_seconds = number,
-                resource => {
-                    let resource = resource.trim_start_matches("needs.").to_string();
-                    match number {
-                        0 => settings.needs.remove(&resource),
-                        amount => settings.needs.insert(resource, amount),
-                    };
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
 /// How much there is in a pipeline: waiting, running, failed.
 pub fn depth(tx: &mut Tx<'_>, pipeline: &Pipeline) -> Result<(i64, i64, i64)> {
-    const DEPTH: Statement = statement!("sql/pipeline_depth");
+    const DEPTH: Statement = statement!(pipelines::pipeline_depth);
     Ok(tx.one(&DEPTH, &db::params![pipeline.id])?)
 }
 
 /// How many jobs wait in a stage.
 pub fn waiting(tx: &mut Tx<'_>, stage: i64) -> Result<i64> {
-    const DEPTH: Statement = statement!("sql/stage_depth");
+    const DEPTH: Statement = statement!(pipelines::stage_depth);
     Ok(tx.one::<(i64,)>(&DEPTH, &db::params![stage])?.0)
 }
 
@@ -367,17 +183,14 @@ pub fn delete(
     name: &str,
     limit: i64,
 ) -> Result<bool> {
-    const TAKEN_IN: Statement = statement!("sql/batch_being_taken_in");
-    const CLOSE: Statement = statement!("sql/close_pipeline", per engine);
-    const DELETE: Statement = statement!("sql/delete_pipeline");
-    const FAILED: Statement = statement!("sql/failed_jobs");
+    const TAKEN_IN: Statement = statement!(pipelines::batch_being_taken_in);
+    const DELETE: Statement = statement!(pipelines::delete_pipeline);
+    const FAILED: Statement = statement!(operator::failed_jobs);
     let pipeline = catalog.named(name)?;
     if !pipeline.plain {
         return Err(Error::Refused(format!("`{name}` is built in and cannot be deleted")));
     }
-    if tx.engine() == Engine::Postgres {
-        tx.send(&CLOSE, &db::params![pipeline.id])?;
-    }
+    engine::of(tx).close_pipeline(tx, pipeline.id)?;
     let (waiting, running, failed) = depth(tx, pipeline)?;
     if running > 0 {
         return Err(Error::Refused(format!(
@@ -402,7 +215,7 @@ pub fn delete(
             &db::params![filter.pipeline, none.0, none.1, none.2, none.3, 0, limit],
         )?;
         for (job, ..) in rows {
-            let found = crate::rules::people::find(tx, job)?;
+            let found = crate::rules::operator::find(tx, job)?;
             cancel::cancel_found(tx, now, catalog, actor, &found)?;
         }
         return Ok(false);

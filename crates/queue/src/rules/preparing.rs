@@ -9,7 +9,7 @@ use crate::codes::{BatchState, Status};
 use crate::error::{Error, Result};
 use crate::rules::batch;
 use crate::rules::ending::EndRow;
-use crate::rules::people::{Actor, hold};
+use crate::rules::operator::{Actor, hold};
 use db::{Micros, Statement, Tx, Value, statement};
 
 /// Names the job that fills a pending batch and accepts it. Call it in the transaction that creates
@@ -24,7 +24,7 @@ pub(crate) fn unlink(tx: &mut Tx<'_>, batch: i64) -> Result<()> {
 }
 
 fn set_preparer(tx: &mut Tx<'_>, batch: i64, job: Option<i64>) -> Result<()> {
-    const SET: Statement = statement!("sql/set_preparer");
+    const SET: Statement = statement!(preparing::set_preparer);
     tx.send(&SET, &db::params![batch, job])?;
     Ok(())
 }
@@ -45,7 +45,7 @@ pub(crate) fn release(tx: &mut Tx<'_>, now: Micros, batch: i64, reason: &str) ->
 }
 
 fn preparer(tx: &mut Tx<'_>, batch: i64) -> Result<Option<i64>> {
-    const PREPARER: Statement = statement!("sql/batch_preparer");
+    const PREPARER: Statement = statement!(preparing::batch_preparer);
     Ok(tx.first::<(Option<i64>,)>(&PREPARER, &db::params![batch])?.and_then(|row| row.0))
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn jobs_ended(
     status: Status,
     ended: &[EndRow],
 ) -> Result<()> {
-    const PREPARED: Statement = statement!("sql/prepared_batches", per engine);
+    const PREPARED: Statement = statement!(preparing::prepared_batches);
     let rows: Vec<[Value<'_>; 1]> = ended.iter().map(|end| db::params![end.job]).collect();
     let found: Vec<(i64, i64)> = tx.each(&PREPARED, &[], &rows)?;
     for (id, job) in found {
@@ -99,7 +99,7 @@ fn sentence(job: i64, who: &str, status: Status, why: Option<&str>) -> String {
 
 /// Opens the batch again that failed with this job. The caller requeues the job.
 pub(crate) fn reopen(tx: &mut Tx<'_>, now: Micros, job: i64) -> Result<()> {
-    const REOPEN: Statement = statement!("sql/reopen_batch");
+    const REOPEN: Statement = statement!(preparing::reopen_batch);
     tx.send(&REOPEN, &db::params![job, now])?;
     tx.wake(batch::TOPIC);
     Ok(())

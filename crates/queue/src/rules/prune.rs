@@ -8,6 +8,7 @@ use db::{Micros, Statement, Tx, Value, statement};
 /// What one step did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
+    /// Jobs that were deleted.
     pub jobs: i64,
     /// Where to go on; None at the end of what can be old enough.
     pub next: Option<i64>,
@@ -26,7 +27,7 @@ pub fn prune(
     after: i64,
     limit: i64,
 ) -> Result<Pruned> {
-    const OLDEST: Statement = statement!("sql/oldest_jobs");
+    const OLDEST: Statement = statement!(prune::oldest_jobs);
     let rows: Vec<(i64, i64, Status, Option<Micros>, Micros)> =
         tx.query(&OLDEST, &db::params![after, limit])?;
     let mut gone: Vec<[Value<'_>; 1]> = Vec::new();
@@ -46,13 +47,13 @@ pub fn prune(
         next = (*added_at < cutoff || cutoff == Micros::MIN).then_some(*id);
     }
     for statement in [
-        statement!("sql/prune_history", per engine),
-        statement!("sql/prune_tries", per engine),
-        statement!("sql/prune_checkpoints", per engine),
-        statement!("sql/prune_states", per engine),
-        statement!("sql/prune_replacements", per engine),
-        statement!("sql/forget_endings", per engine),
-        statement!("sql/prune_jobs", per engine),
+        statement!(prune::prune_history),
+        statement!(prune::prune_tries),
+        statement!(prune::prune_checkpoints),
+        statement!(prune::prune_states),
+        statement!(prune::prune_replacements),
+        statement!(ending::forget_endings),
+        statement!(prune::prune_jobs),
     ] {
         tx.send_each(&statement, &[], &gone)?;
     }
@@ -60,11 +61,11 @@ pub fn prune(
     Ok(Pruned { jobs: gone.len() as i64, next: next.filter(|_| full) })
 }
 
-/// Forgets workers and rates that nobody asks about any more.
+/// Deletes workers and rates that are older than what views show.
 pub fn prune_traces(tx: &mut Tx<'_>, now: Micros) -> Result<()> {
-    const WORKERS: Statement = statement!("sql/prune_workers");
-    const MINUTES: Statement = statement!("sql/prune_minutes");
-    const JOB_HOLDS: Statement = statement!("sql/prune_job_holds");
+    const WORKERS: Statement = statement!(prune::prune_workers);
+    const MINUTES: Statement = statement!(prune::prune_minutes);
+    const JOB_HOLDS: Statement = statement!(prune::prune_job_holds);
     tx.send(&JOB_HOLDS, &[])?;
     tx.send(&WORKERS, &db::params![now - TRACES_KEPT])?;
     tx.send(&MINUTES, &db::params![(now - TRACES_KEPT) / 60_000_000])?;

@@ -13,10 +13,15 @@ use std::ops::RangeInclusive;
 /// A superseded job and the one that took its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replacement {
+    /// The id of the job.
     pub job: i64,
+    /// What the job is about.
     pub subject: String,
+    /// The batch that it belongs to.
     pub batch: Option<i64>,
+    /// The job that superseded it.
     pub by: i64,
+    /// The batch of that job.
     pub by_batch: Option<i64>,
     /// `None` if they were not compared.
     pub content: Option<Content>,
@@ -71,14 +76,14 @@ fn named(job: i64, batch: Option<i64>) -> String {
 /// Notes how the content of a failed job compares with that of a later one, which supersedes it if it
 /// succeeds, unless they are unrelated. Call it in the transaction that makes the later content safe.
 pub fn compared(tx: &mut Tx<'_>, job: i64, by: i64, content: Option<Content>) -> Result<()> {
-    const COMPARED: Statement = statement!("sql/note_compared");
+    const COMPARED: Statement = statement!(replacing::note_compared);
     tx.send(&COMPARED, &db::params![job, by, content.map(Content::number)])?;
     Ok(())
 }
 
 /// Notes that a job, which the caller cancels, is superseded.
 pub(crate) fn replaced(tx: &mut Tx<'_>, now: Micros, job: i64, by: i64) -> Result<()> {
-    const REPLACED: Statement = statement!("sql/note_replaced");
+    const REPLACED: Statement = statement!(replacing::note_replaced);
     tx.send(&REPLACED, &db::params![job, by, now])?;
     Ok(())
 }
@@ -90,7 +95,7 @@ pub fn replaced_in(
     after: i64,
     limit: i64,
 ) -> Result<Vec<Replacement>> {
-    const REPLACED: Statement = statement!("sql/batch_replaced");
+    const REPLACED: Statement = statement!(replacing::batch_replaced);
     Ok(tx.query(&REPLACED, &db::params![batch, after, limit])?)
 }
 
@@ -101,24 +106,24 @@ pub fn replaced_by(
     rows: RangeInclusive<i64>,
     limit: i64,
 ) -> Result<Vec<Replacement>> {
-    const REPLACES: Statement = statement!("sql/batch_replaces");
+    const REPLACES: Statement = statement!(replacing::batch_replaces);
     Ok(tx.query(&REPLACES, &db::params![batch, *rows.start(), *rows.end(), limit])?)
 }
 
 /// How many rows of a batch were superseded, and of how many the content is known to be preserved.
 pub fn count(tx: &mut Tx<'_>, batch: i64) -> Result<(i64, i64)> {
-    const COUNT: Statement = statement!("sql/batch_replaced_count");
+    const COUNT: Statement = statement!(replacing::batch_replaced_count);
     Ok(tx.one(&COUNT, &db::params![batch])?)
 }
 
 /// What took the place of a job, if something did.
 pub fn of_job(tx: &mut Tx<'_>, job: i64) -> Result<Option<Replacement>> {
-    const OF_JOB: Statement = statement!("sql/job_replacement");
+    const OF_JOB: Statement = statement!(replacing::job_replacement);
     Ok(tx.first(&OF_JOB, &db::params![job])?)
 }
 
 /// What a job took the place of.
 pub fn by_job(tx: &mut Tx<'_>, job: i64) -> Result<Vec<Replacement>> {
-    const BY_JOB: Statement = statement!("sql/job_replaces");
+    const BY_JOB: Statement = statement!(replacing::job_replaces);
     Ok(tx.query(&BY_JOB, &db::params![job])?)
 }

@@ -1,4 +1,4 @@
-//! A batch's report: written when its last job has ended, versioned, and honest about all of them.
+//! A batch's report: written when its last job has ended, in versions, and complete.
 
 use crate::catalog::Catalog;
 use crate::codes::{BatchState, Status};
@@ -11,16 +11,26 @@ use serde::Serialize;
 /// Problems and changes that a report lists in full; past that it says how many more there are.
 const LISTED_MAX: i64 = 100;
 
+/// A version of the report on a batch.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
+    /// The batch that it belongs to.
     pub batch: i64,
+    /// What people call it.
     pub label: String,
+    /// Who submitted it.
     pub submitter: String,
+    /// The collection that it belongs to.
     pub collection: Option<String>,
+    /// The version of the report, from 1.
     pub version: i64,
+    /// Its state.
     pub state: BatchState,
+    /// How many jobs were submitted.
     pub submitted: i64,
+    /// How many succeeded.
     pub succeeded: i64,
+    /// How many failed.
     pub failed: i64,
     /// By a person, and superseded ones.
     pub cancelled: i64,
@@ -28,6 +38,7 @@ pub struct Report {
     pub superseded: i64,
     /// Of those superseded, how many have the same content, which is preserved.
     pub superseded_same: i64,
+    /// What went wrong, if something did.
     pub error: Option<String>,
     /// The first failures; `failed` says how many there are.
     pub failures: Vec<Item>,
@@ -39,16 +50,24 @@ pub struct Report {
     pub replaces: Vec<Replacement>,
     /// What ended since the last version, with how; empty in the first.
     pub changed: Vec<Item>,
+    /// How many ended since the last version.
     pub changed_count: i64,
 }
 
+/// A job that a report lists.
 #[derive(Debug, Clone, Serialize)]
 pub struct Item {
+    /// The id of the job.
     pub job: i64,
+    /// What the job is about.
     pub subject: String,
+    /// Its status.
     pub status: Status,
+    /// The stage in which it ended.
     pub stage: String,
+    /// The error code.
     pub code: Option<String>,
+    /// Why, in a sentence.
     pub why: Option<String>,
     /// Who ended it.
     pub by: Option<String>,
@@ -73,25 +92,32 @@ impl FromRow for Item {
 
 /// Writes the report of one batch that is due for it and moves the batch on; None if none is due.
 pub fn write_next(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog) -> Result<Option<Report>> {
-    const DUE: Statement = statement!("sql/reporting_batch", per engine);
-    const KEEP: Statement = statement!("sql/insert_report");
-    const MOVE: Statement = statement!("sql/batch_to_reporting");
+    const DUE: Statement = statement!(report::reporting_batch);
+    const KEEP: Statement = statement!(report::insert_report);
+    const MOVE: Statement = statement!(batch::batch_to_reporting);
     let Some((id,)) = tx.first::<(i64,)>(&DUE, &[])? else { return Ok(None) };
     let batch = batch::load(tx, id)?;
     let report = compose(tx, catalog, &batch)?;
     tx.send(&KEEP, &db::params![id, report.version, now, &serde_json::json!(report).to_string()])?;
     tx.send(&MOVE, &db::params![id, report.state, now])?;
-    // Whoever waits for the batch to be over.
+    // For those that wait for the end of the batch.
     tx.wake(batch::TOPIC);
     Ok(Some(report))
 }
 
+/// Records that the versions of a batch's report up to `version` were announced.
+pub fn announce(tx: &mut Tx<'_>, batch: i64, version: i64) -> Result<()> {
+    const ANNOUNCE: Statement = statement!(report::announce);
+    tx.send(&ANNOUNCE, &db::params![batch, version])?;
+    Ok(())
+}
+
 fn compose(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Report> {
-    const LAST: Statement = statement!("sql/last_report");
-    const FAILURES: Statement = statement!("sql/batch_failures");
-    const CANCELLED: Statement = statement!("sql/batch_cancelled");
-    const CHANGED: Statement = statement!("sql/batch_changed");
-    const CHANGED_COUNT: Statement = statement!("sql/batch_changed_count");
+    const LAST: Statement = statement!(report::last_report);
+    const FAILURES: Statement = statement!(report::batch_failures);
+    const CANCELLED: Statement = statement!(report::batch_cancelled);
+    const CHANGED: Statement = statement!(report::batch_changed);
+    const CHANGED_COUNT: Statement = statement!(report::batch_changed_count);
     let (last, at): (i64, Micros) = tx.one(&LAST, &db::params![batch.id])?;
     let mut failures: Vec<Item> = tx.query(&FAILURES, &db::params![batch.id, LISTED_MAX])?;
     let (mut changed, mut changed_count) = (Vec::new(), 0);
@@ -139,6 +165,6 @@ fn compose(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Report> 
 
 /// The newest report of a batch, as JSON.
 pub fn newest(tx: &mut Tx<'_>, batch: i64) -> Result<Option<String>> {
-    const NEWEST: Statement = statement!("sql/newest_report");
+    const NEWEST: Statement = statement!(report::newest_report);
     Ok(tx.first::<(String,)>(&NEWEST, &db::params![batch])?.map(|r| r.0))
 }

@@ -6,6 +6,7 @@
 
 use crate::catalog::{Pipeline, Stage};
 use crate::error::{Error, Result};
+use crate::error_code::ErrorCode;
 use crate::job::{JobError, JobState, Outcome};
 use db::{Micros, Statement, Tx, statement};
 
@@ -17,14 +18,14 @@ pub(crate) fn keep(
     stage: &Stage,
     state: &JobState,
 ) -> Result<()> {
-    const KEEP: Statement = statement!("sql/keep_state");
+    const KEEP: Statement = statement!(state::keep_state);
     tx.send(&KEEP, &db::params![job, stage.id, &text(state)?, now])?;
     Ok(())
 }
 
 /// What a run of a stage gets; empty if no stage before it left anything.
 pub fn before(tx: &mut Tx<'_>, job: i64, stage: i64) -> Result<JobState> {
-    const BEFORE: Statement = statement!("sql/state_before");
+    const BEFORE: Statement = statement!(state::state_before);
     match tx.first::<(String,)>(&BEFORE, &db::params![job, stage])? {
         Some((text,)) => parse(job, &text),
         None => Ok(JobState::new()),
@@ -33,14 +34,14 @@ pub fn before(tx: &mut Tx<'_>, job: i64, stage: i64) -> Result<JobState> {
 
 /// The states that stages left, with when, in the order of the stages.
 pub fn all(tx: &mut Tx<'_>, job: i64) -> Result<Vec<(i64, Micros, JobState)>> {
-    const ALL: Statement = statement!("sql/job_states");
+    const ALL: Statement = statement!(state::job_states);
     let rows: Vec<(i64, Micros, String)> = tx.query(&ALL, &db::params![job])?;
     rows.into_iter().map(|(stage, at, text)| Ok((stage, at, parse(job, &text)?))).collect()
 }
 
 /// A stage that runs again leaves its state anew.
 pub(crate) fn forget(tx: &mut Tx<'_>, job: i64, stage: &Stage) -> Result<()> {
-    const FORGET: Statement = statement!("sql/forget_state");
+    const FORGET: Statement = statement!(state::forget_state);
     tx.send(&FORGET, &db::params![job, stage.id])?;
     Ok(())
 }
@@ -55,7 +56,7 @@ pub(crate) fn refuse_large(
     let bytes = text(state).map_or(0, |text| text.len());
     i64::try_from(bytes).is_ok_and(|bytes| bytes > most).then(|| {
         Outcome::Permanent(JobError::new(
-            "state_too_large",
+            ErrorCode::StateTooLarge,
             format!(
                 "{} leaves a state of {bytes} bytes, and {} keeps at most {most} (state_bytes_max); keep large data in a file and name it in the state",
                 stage.name, pipeline.name

@@ -1,12 +1,12 @@
-//! What a run can say and hear while it works.
+//! A run's link to the queue: stop requests, progress, checkpoints and records.
 
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
-use crate::job::{JobError, JobState, Lease, Passed, Records};
+use crate::job::{Carryover, JobError, JobState, Lease, Records};
 use crate::progress::Progress;
 use crate::rules::{running, state};
 use crate::runtime::Shared;
-use crate::runtime::observer::Told;
+use crate::runtime::observer::RunEvent;
 use db::{Lane, Tx};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,13 +16,14 @@ use tokio::sync::Notify;
 /// Why a run should stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
+    /// Go on.
     No,
     /// A person cancelled the job: stop at the next good place and return `Outcome::Cancelled`.
     Cancelled,
     /// The process stops: reach a checkpoint and return `Outcome::Interrupted`, within the grace
     /// period.
     Shutdown,
-    /// The job is someone else's by now: nothing this run does counts any more.
+    /// Another worker has the job: nothing that this run does counts any more.
     LeaseLost,
 }
 
@@ -40,22 +41,23 @@ pub struct Context {
 pub(crate) struct Run {
     lease: Lease,
     stop: Mutex<Stop>,
-    /// Rung when it should stop.
+    /// Notified when it should stop.
     stopped: Notify,
-    said: Mutex<Said>,
+    said: Mutex<RunNotes>,
 }
 
-/// What a run has said so far.
-struct Said {
-    /// When it said how far it is, or began.
+/// What a run has reported so far.
+struct RunNotes {
+    /// When it last reported progress, or began.
     at: Instant,
     records: Vec<Records>,
-    passed: Passed,
+    carryover: Carryover,
 }
 
 impl Run {
     fn new(lease: Lease, stop: Stop) -> Run {
-        let said = Said { at: Instant::now(), records: Vec::new(), passed: Passed::default() };
+        let said =
+            RunNotes { at: Instant::now(), records: Vec::new(), carryover: Carryover::default() };
         Run { lease, stop: Mutex::new(stop), stopped: Notify::new(), said: Mutex::new(said) }
     }
 
@@ -68,7 +70,7 @@ impl Run {
         self.stopped.notify_waiters();
     }
 
-    fn said(&self) -> MutexGuard<'_, Said> {
+    fn said(&self) -> MutexGuard<'_, RunNotes> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,6 +80,7 @@ impl Context {
         Context { shared, run }
     }
 
+    /// Returns the database.
     pub fn db(&self) -> &db::Db {
         &self.shared.db
     }
@@ -92,6 +95,7 @@ impl Context {
         self.shared.places.limit(self.run.lease.stage)
     }
 
+    /// Returns the id of the worker.
     pub fn worker(&self) -> i64 {
         self.shared.worker
     }
@@ -106,15 +110,15 @@ impl Context {
         self.shared.settings.lease
     }
 
-    /// Whether to stop, and why.
+    /// Returns whether to stop, and why.
     pub fn stop(&self) -> Stop {
         self.run.why_stop()
     }
 
-    /// Waits until the run should stop, and says why.
+    /// Waits until the run should stop, and returns why.
     pub async fn stopped(&self) -> Stop {
         loop {
-            // Hears of what happens from here on, so that nothing is missed between look and wait.
+            // Registered before the check, so that no notification is lost between check and wait.
             let rung = self.run.stopped.notified();
             let now = self.stop();
             if now != Stop::No {
@@ -124,8 +128,7 @@ impl Context {
         }
     }
 
-    /// Says how far the run has come. Cheap: written at most once a second, and by no run that is
-    /// shorter than that.
+    /// Reports progress. Cheap: it is written at most once a second, and never by a shorter run.
     pub async fn progress(&self, progress: impl Into<Progress>) -> Result<()> {
         let progress = progress.into();
         {
@@ -135,13 +138,13 @@ impl Context {
             }
             said.at = Instant::now();
         }
-        self.shared.tell(Told::Came { job: self.run.lease.job, progress: &progress });
+        self.shared.tell(RunEvent::Came { job: self.run.lease.job, progress: &progress });
         let text = progress.to_text();
         let (worker, lease) = (self.shared.worker, self.run.lease.clone());
         self.fenced(move |tx| Ok(running::progress(tx, worker, &lease, &text)?.then_some(()))).await
     }
 
-    /// Keeps a durable mark of what is done, so that a later run of the stage need not do it again.
+    /// Writes a checkpoint: a durable mark of what is done, so that a later run of the stage need not do it again.
     /// An error says that the run should stop: its lease is gone.
     pub async fn checkpoint(&self, key: impl Into<String>, value: impl Into<String>) -> Result<()> {
         let (key, value) = (key.into(), value.into());
@@ -174,7 +177,7 @@ impl Context {
         .await
     }
 
-    /// The marks that earlier runs of this stage left.
+    /// Returns the checkpoints of earlier runs of this stage.
     pub async fn checkpoints(&self) -> Result<HashMap<String, String>> {
         let (job, stage) = (self.run.lease.job, self.run.lease.stage);
         let marks = self.shared.db.read(move |tx| running::checkpoints(tx, job, stage)).await?;
@@ -206,17 +209,17 @@ impl Context {
         self.run.said().records.push(Arc::new(work));
     }
 
-    /// Passes on what the run knows to the run of the next stage, should that follow here.
+    /// Passes on what the run knows to the run of the next stage, if that follows in this process.
     /// It must be what the next run would find in the database: what is recorded, and no more.
-    pub fn pass_on(&self, known: Passed) {
-        self.run.said().passed = known;
+    pub fn carry_over(&self, known: Carryover) {
+        self.run.said().carryover = known;
     }
 
-    pub(crate) fn take_passed(&self) -> Passed {
-        std::mem::take(&mut self.run.said().passed)
+    pub(crate) fn take_carryover(&self) -> Carryover {
+        std::mem::take(&mut self.run.said().carryover)
     }
 
-    /// Everything recorded so far, as one.
+    /// Returns everything to be recorded, as one.
     pub(crate) fn take_records(&self) -> Option<Records> {
         let all = std::mem::take(&mut self.run.said().records);
         match all.len() {
@@ -225,7 +228,7 @@ impl Context {
         }
     }
 
-    /// None says that the lease is gone.
+    /// `None` means that the lease is gone.
     async fn fenced<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Tx<'_>) -> Result<Option<T>> + Send + 'static,
@@ -244,7 +247,7 @@ pub(crate) struct Running {
 #[derive(Default)]
 struct Runs {
     by_token: HashMap<i64, Arc<Run>>,
-    /// The process stops: a run that only begins now must hear of it too.
+    /// Set when the process stops, for runs that begin after that.
     shutdown: bool,
 }
 
@@ -262,7 +265,7 @@ impl Running {
         run
     }
 
-    /// Whoever still listens for it hears that it is over.
+    /// Tells those that still listen that the run is over.
     pub fn end(&self, token: i64) {
         let ended = self.lock().by_token.remove(&token);
         if let Some(run) = ended

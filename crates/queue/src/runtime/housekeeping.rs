@@ -1,5 +1,5 @@
-//! What some process must do now and then: turn batch entries into jobs, write reports, take the
-//! jobs of lost workers, prune, and say when a stage has work that nobody takes.
+//! Periodic work: turn batch entries into jobs, write reports, queue the jobs of lost workers again,
+//! prune, and log when a stage has jobs and no worker claims them.
 
 use crate::catalog::Catalog;
 use crate::error::Result;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const ENTRIES_PER_STEP: i64 = 2000;
-/// Many batches have one job: their entries are moved, and their reports written, together.
+/// Many batches have one job, so entries of several are moved, and reports written, together.
 const BATCHES_PER_STEP: usize = 16;
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 /// How often times that were written before the clock was set back are looked for.
 const CLOCK_EVERY: Duration = Duration::from_secs(60);
 const PRUNED_PER_STEP: i64 = 500;
-/// A stage with ready jobs and no claim for this long is worth a word.
+/// A stage with ready jobs and no claim for this long is logged.
 const IDLE_STAGE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(shared: Arc<Shared>) {
@@ -37,8 +37,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                 follow_clock(&shared).await?;
                 followed = Some(Instant::now());
             }
-            // After trouble with the database everyone has missed a renewal: one full lease of
-            // patience before anyone is given up for lost.
+            // After an outage of the database all workers have missed a renewal: each gets one full
+            // lease before it counts as lost.
             if trouble.is_none_or(|at| at.elapsed() > shared.settings.lease) {
                 while reap(&shared).await? {}
             }
@@ -122,7 +122,7 @@ async fn prune_all(shared: &Shared) -> Result<()> {
             .write(move |tx| prune::prune(tx, tx.now(), &catalog, None, from, PRUNED_PER_STEP))
             .await?;
         after = step.next;
-        // Small steps with room between them: retention is in no hurry.
+        // Small steps with pauses between them, so that other writes get through.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     shared.db.write(|tx| prune::prune_traces(tx, tx.now())).await
@@ -154,7 +154,7 @@ impl Watchdog {
                     stage = head.name,
                     first = head.job,
                     seconds = entry.1.elapsed().as_secs(),
-                    "jobs are ready and nobody takes them; is a worker running for this stage?"
+                    "jobs are ready and no worker claims them; is a worker running for this stage?"
                 );
                 entry.2 = true;
             }

@@ -1,10 +1,9 @@
-//! The lease of this process: renewed in the background, and given up for lost by a monotonic
-//! clock that was read *before* the renewal was sent, so that this process stops believing in it
-//! no later than the others do.
+//! The lease of this process: renewed in the background. It expires by a monotonic clock that was read
+//! *before* the renewal was sent, so that this process gives it up no later than the others do.
 
 use crate::error::{Error, Result};
-use crate::rules::lease::{Holding, holdings, renew as renew_lease};
-use crate::rules::people::cancel::worker_topic;
+use crate::rules::lease::{HeldLease, holdings, renew as renew_lease};
+use crate::rules::operator::cancel::worker_topic;
 use crate::runtime::context::Stop;
 use crate::runtime::{Shared, micros, quietly};
 use db::Lane;
@@ -55,7 +54,7 @@ pub(crate) async fn renew(shared: Arc<Shared>) {
         let asked = Instant::now();
         let before = shared.running.tokens();
         let (worker, lease) = (shared.worker, micros(shared.settings.lease));
-        let renewed: Result<Vec<Holding>> = shared
+        let renewed: Result<Vec<HeldLease>> = shared
             .db
             .write_in(Lane::Urgent, move |tx| renew_lease(tx, tx.now(), worker, lease))
             .await;
@@ -82,9 +81,9 @@ pub(crate) async fn renew(shared: Arc<Shared>) {
     }
 }
 
-/// Runs that were under way before the database was asked and that it does not know are stopped:
-/// they are someone else's now. Cancelled ones are told.
-fn compare(shared: &Shared, before: &[i64], held: &[Holding]) {
+/// Stops runs that were under way before the query and that the database does not list: other workers
+/// have their jobs. Tells cancelled runs to stop.
+fn compare(shared: &Shared, before: &[i64], held: &[HeldLease]) {
     for token in before.iter().filter(|token| !held.iter().any(|h| h.token == **token)) {
         shared.running.stop(*token, Stop::LeaseLost);
     }
@@ -93,7 +92,7 @@ fn compare(shared: &Shared, before: &[i64], held: &[Holding]) {
     }
 }
 
-/// Hears of cancel requests as soon as they are made.
+/// Listens for cancel requests.
 pub(crate) async fn listen(shared: Arc<Shared>) {
     let worker = shared.worker;
     let mut news = shared.db.subscribe(worker_topic(worker));

@@ -1,22 +1,20 @@
-//! The worker runtime: claims jobs of its stages, runs them, renews its lease, settles what they
-//! became, and gives everything back when it stops.
+//! The worker runtime: claims jobs of its stages, runs them, renews its lease, settles the outcomes, and
+//! gives back what it did not start when it stops.
 
-mod adder;
+mod carryovers;
 mod context;
 mod housekeeping;
-mod kept;
 mod label;
 mod lease;
 mod observer;
-mod places;
 mod settler;
+mod slots;
 mod stage;
 
-pub use adder::Adder;
 pub use context::{Context, Stop};
 pub use label::Label;
-pub use observer::{Observer, Told};
-pub use stage::Handler;
+pub use observer::{Observer, RunEvent};
+pub(crate) use stage::DynHandler;
 
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
@@ -38,16 +36,19 @@ const SETTLE_AT_END: Duration = Duration::from_secs(2);
 /// How a process works.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// How the worker is named in history.
     pub name: String,
     /// How long the others wait before they take the jobs of a process that is gone.
     pub lease: Duration,
-    /// How long running work may take to reach a good place when the process stops.
+    /// How long running work may take to reach a checkpoint when the process stops.
     pub grace: Duration,
     /// What there is of each resource here.
     pub capacity: Amounts,
+    /// Work spaces that it reaches.
     pub workspaces: Vec<String>,
     /// Overrides of a stage's `workers` and `buffer` for this process.
     pub workers: Option<i64>,
+    /// Overrides the `buffer` of all stages.
     pub buffer: Option<i64>,
     /// Stop when nothing is left to do.
     pub until_empty: bool,
@@ -55,7 +56,7 @@ pub struct Settings {
     pub runs_max: Option<u64>,
     /// Moves batches, writes reports, reaps the lost, prunes. On in all but special processes.
     pub housekeeping: bool,
-    /// Hears what the worker does.
+    /// Is told what the worker does.
     pub observer: Option<Observer>,
 }
 
@@ -86,17 +87,18 @@ pub fn host_name() -> String {
 /// What a stage does with a job.
 ///
 /// ```
-/// use queue::{Claimed, Outcome, runtime::{Context, Work}};
+/// use queue::{Claimed, Outcome, runtime::{Context, Handler}};
 ///
 /// struct Shout;
-/// impl Work for Shout {
+/// impl Handler for Shout {
 ///     async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
 ///         println!("{}!", job.subject.to_uppercase());
 ///         Outcome::success()
 ///     }
 /// }
 /// ```
-pub trait Work: Send + Sync + 'static {
+pub trait Handler: Send + Sync + 'static {
+    /// Runs the job and returns how the run ended.
     fn run(&self, job: &Claimed, context: &Context) -> impl Future<Output = Outcome> + Send;
 }
 
@@ -104,13 +106,15 @@ pub trait Work: Send + Sync + 'static {
 pub struct Worker {
     db: Db,
     settings: Settings,
-    handlers: BTreeMap<(String, String), Arc<dyn Handler>>,
+    handlers: BTreeMap<(String, String), Arc<dyn DynHandler>>,
 }
 
 /// What a worker did from start to stop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
+    /// Runs that ended.
     pub runs: u64,
+    /// Runs that succeeded.
     pub succeeded: u64,
     /// Runs that ended in an error; their jobs may be tried again.
     pub errors: u64,
@@ -121,17 +125,21 @@ pub struct Summary {
 /// What the parts of a running worker share.
 pub(crate) struct Shared {
     pub db: Db,
+    /// Its settings.
     pub settings: Settings,
+    /// The id of the worker.
     pub worker: i64,
+    /// Who acts or acted.
     pub who: String,
     pub catalog: watch::Receiver<Catalog>,
     /// No for as long as the process should go on.
     pub stop: watch::Receiver<Stop>,
     pub fence: lease::Fence,
     pub settlements: mpsc::Sender<crate::job::Settlement>,
+    /// How many run.
     pub running: context::Running,
-    pub places: Arc<places::Places>,
-    pub kept: Arc<kept::Kept>,
+    pub places: Arc<slots::Slots>,
+    pub kept: Arc<carryovers::Carryovers>,
     pub counters: settler::Counters,
     pub idle: Idle,
     /// A run did not end after the grace period, because it blocks its thread.
@@ -139,18 +147,18 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn tell(&self, told: Told<'_>) {
+    fn tell(&self, told: RunEvent<'_>) {
         if let Some(observer) = &self.settings.observer {
             observer.tell(told);
         }
     }
 }
 
-/// The target of the log's lines about runs that ended in an error, for those who tell of them
-/// otherwise.
+/// The `tracing` target of log lines about runs that ended in an error, for programs that show these
+/// errors in another way.
 pub const RUNS: &str = "queue::runs";
 
-/// Warns, except of a database that cannot be reached: that is said once for all who wait for it.
+/// Logs a warning, except for a database that cannot be reached: the database layer logs that once.
 macro_rules! quietly {
     ($error:ident, $($what:tt)*) => {
         match $error.is_outage() {
@@ -205,20 +213,24 @@ impl Idle {
         Ok(())
     }
 
+    /// Returns whether the worker has nothing left to do.
     pub fn is_over(&self) -> bool {
         self.all.load(Ordering::SeqCst)
     }
 }
 
 impl Worker {
+    /// Makes a worker without stages.
     pub fn new(db: Db, settings: Settings) -> Worker {
         Worker { db, settings, handlers: BTreeMap::new() }
     }
 
     /// Works on a stage of a pipeline. A plain queue's stage has the queue's name.
-    pub fn stage(mut self, pipeline: &str, stage: &str, work: impl Work) -> Worker {
-        self.handlers
-            .insert((pipeline.to_string(), stage.to_string()), Arc::new(stage::Erased(work)));
+    pub fn stage(mut self, pipeline: &str, stage: &str, handler: impl Handler) -> Worker {
+        self.handlers.insert(
+            (pipeline.to_string(), stage.to_string()),
+            Arc::new(stage::ErasedHandler(handler)),
+        );
         self
     }
 
@@ -242,7 +254,7 @@ impl Worker {
         }
     }
 
-    /// One life, from registering to the end; true if the lease was lost.
+    /// Works from registering to deregistering; returns true if the lease was lost.
     async fn live(&self, outer: watch::Receiver<Stop>) -> Result<(Summary, bool)> {
         let catalog = self.db.read(Catalog::load).await?;
         let stages = self.resolve(&catalog)?;
@@ -337,7 +349,7 @@ impl Worker {
         }
     }
 
-    fn resolve(&self, catalog: &Catalog) -> Result<Vec<(i64, Arc<dyn Handler>)>> {
+    fn resolve(&self, catalog: &Catalog) -> Result<Vec<(i64, Arc<dyn DynHandler>)>> {
         self.handlers
             .iter()
             .map(|((pipeline, stage), handler)| {
@@ -370,7 +382,7 @@ fn boot_id() -> String {
     format!("{:x}-{:x}", std::process::id(), db::system_now())
 }
 
-/// Settings may change while we run: read again when someone says so, and now and then.
+/// Reads the catalog again when settings change, and periodically.
 async fn refresh_catalog(db: Db, sender: watch::Sender<Catalog>) {
     let mut news = db.subscribe(pipelines::TOPIC);
     loop {
@@ -384,12 +396,11 @@ async fn refresh_catalog(db: Db, sender: watch::Sender<Catalog>) {
     }
 }
 
-/// What a worker without stages does: its process does something else, and it keeps house until it
-/// is told to stop.
+/// Runs a worker without stages, which does only the housekeeping until it is told to stop.
 async fn wait_for_the_end(shared: Arc<Shared>) -> Result<()> {
     let mut stop = shared.stop.clone();
     while *stop.borrow_and_update() == Stop::No && !shared.fence.is_lost() {
-        // Wakes up to see whether the lease was lost, which nothing else would tell it.
+        // Wakes up to check whether the lease was lost.
         let _ = tokio::time::timeout(Duration::from_secs(1), stop.changed()).await;
     }
     Ok(())

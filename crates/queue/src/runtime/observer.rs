@@ -1,4 +1,4 @@
-//! What a worker tells its own process of what it does, so that people can watch.
+//! Events of a worker for its own process, for example to show progress.
 
 use crate::codes::Status;
 use crate::job::JobError;
@@ -8,27 +8,52 @@ use std::sync::Arc;
 
 /// Something that happened to a job in this process.
 #[derive(Debug, Clone, Copy)]
-pub enum Told<'a> {
+pub enum RunEvent<'a> {
     /// A run of it began.
-    Began { job: i64, stage: &'a str, subject: &'a str },
-    /// The run has come so far.
-    Came { job: i64, progress: &'a Progress },
-    /// The run is over. What became of the job is told when the database has it.
-    Over { job: i64 },
+    Began {
+        /// The job.
+        job: i64,
+        /// The stage, as `pipeline/stage`.
+        stage: &'a str,
+        /// The job's subject.
+        subject: &'a str,
+    },
+    /// The run reported progress.
+    Came {
+        /// The job.
+        job: i64,
+        /// How far it has come.
+        progress: &'a Progress,
+    },
+    /// The run is over. `Settled` follows when the database has the outcome.
+    Over {
+        /// The job.
+        job: i64,
+    },
     /// The job's run was settled: it ended, or goes on, or is tried again after an error.
-    Settled { job: i64, stage: i64, status: Status, error: Option<&'a JobError> },
+    Settled {
+        /// The job.
+        job: i64,
+        /// The stage that it was in.
+        stage: i64,
+        /// What became of it.
+        status: Status,
+        /// The error of the run, if it ended in one.
+        error: Option<&'a JobError>,
+    },
 }
 
-/// Is called from the worker's threads, so it must be quick.
+/// A function that is called with each event, on the worker's threads: it must be quick.
 #[derive(Clone)]
-pub struct Observer(Arc<dyn Fn(Told<'_>) + Send + Sync>);
+pub struct Observer(Arc<dyn Fn(RunEvent<'_>) + Send + Sync>);
 
 impl Observer {
-    pub fn new(hear: impl Fn(Told<'_>) + Send + Sync + 'static) -> Observer {
+    /// Makes an observer from a function.
+    pub fn new(hear: impl Fn(RunEvent<'_>) + Send + Sync + 'static) -> Observer {
         Observer(Arc::new(hear))
     }
 
-    pub(crate) fn tell(&self, told: Told<'_>) {
+    pub(crate) fn tell(&self, told: RunEvent<'_>) {
         (self.0)(told);
     }
 }

@@ -5,12 +5,12 @@ use crate::catalog::Catalog;
 use crate::codes::Status;
 use crate::error::Error;
 use crate::job::{Claimed, Outcome, Settled, Settlement};
-use crate::rules::moving::Places;
+use crate::rules::moving::FreeSlots;
 use crate::rules::settle::settle_and_carry;
-use crate::runtime::kept::Kept;
+use crate::runtime::carryovers::Carryovers;
 use crate::runtime::lease::Fence;
-use crate::runtime::observer::{Observer, Told};
-use crate::runtime::{places, quietly};
+use crate::runtime::observer::{Observer, RunEvent};
+use crate::runtime::{quietly, slots};
 use db::{Db, Lane};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,15 +61,17 @@ impl Counters {
     }
 }
 
-/// What settling needs of the worker; not all of it, or this task would keep its own senders alive.
+/// The parts of the worker that settling needs. All of it would keep the task's own senders alive.
 pub(crate) struct Settler {
     pub db: Db,
+    /// The id of the worker.
     pub worker: i64,
+    /// Who acts or acted.
     pub who: String,
     pub catalog: watch::Receiver<Catalog>,
     pub fence: Fence,
-    pub places: Arc<places::Places>,
-    pub kept: Arc<Kept>,
+    pub places: Arc<slots::Slots>,
+    pub kept: Arc<Carryovers>,
     pub counters: Counters,
     pub observer: Option<Observer>,
 }
@@ -79,14 +81,14 @@ pub(crate) async fn run(settler: Settler, mut finished: mpsc::Receiver<Settlemen
     let mut waiting = Vec::with_capacity(TOGETHER_MAX);
     while !waiting.is_empty() || finished.recv_many(&mut waiting, TOGETHER_MAX).await > 0 {
         let items: Arc<[Settlement]> = waiting.drain(..).collect();
-        // What was carried on to a stage that has stopped meanwhile was never begun.
+        // Jobs carried on to a stage that has stopped since were never begun.
         let left = settler.settle(items).await;
         waiting.extend(left.into_iter().map(|job| Settlement::new(job.lease, Outcome::GivenBack)));
     }
 }
 
 impl Settler {
-    /// Settles until the database has taken it; jobs that nobody here runs any more come back.
+    /// Settles until the database has taken it; returns jobs that this process does not run any more.
     async fn settle(&self, items: Arc<[Settlement]>) -> Vec<Claimed> {
         let mut pause = Duration::from_millis(50);
         loop {
@@ -105,12 +107,12 @@ impl Settler {
                 Ok(answers) => {
                     self.report(&items, &answers);
                     self.forget(&items, &answers);
-                    return self.pass_on(answers, lent);
+                    return self.carry_over(answers, lent);
                 }
                 Err(error) => error,
             };
             if matches!(error, Error::Db(db::Error::UnknownOutcome(_))) && !lent.is_empty() {
-                // Jobs may have been carried on that nobody here knows of. They are queued again
+                // Jobs may have been carried on that this process does not know of. They are queued again
                 // when the lease runs out, and this process goes on under another.
                 self.fence.lose();
             }
@@ -131,7 +133,7 @@ impl Settler {
     /// than the answer here. Who gets it must come right after the run it is of.
     fn keep(&self, items: &[Settlement], catalog: &Catalog) {
         for item in items.iter().filter(|item| item.next_stage(catalog).is_some()) {
-            self.kept.put(&item.lease, &item.passed);
+            self.kept.put(&item.lease, &item.carryover);
         }
     }
 
@@ -145,7 +147,7 @@ impl Settler {
     }
 
     /// Hands jobs that were carried on to their next stages.
-    fn pass_on(&self, answers: Vec<Settled>, mut lent: Places) -> Vec<Claimed> {
+    fn carry_over(&self, answers: Vec<Settled>, mut lent: FreeSlots) -> Vec<Claimed> {
         let mut left = Vec::new();
         for answer in answers {
             let Settled::Carried(job) = answer else { continue };
@@ -183,7 +185,7 @@ impl Settler {
                     _ => None,
                 };
                 let stage = one.lease.stage;
-                observer.tell(Told::Settled { job, stage, status: *status, error });
+                observer.tell(RunEvent::Settled { job, stage, status: *status, error });
             }
         }
     }

@@ -1,17 +1,18 @@
-//! One stage in one process: claims ahead, starts what there are places for, and gives back what it
-//! did not get to.
+//! One stage in one process: prefetches jobs, starts as many as there are slots for, and gives back the
+//! jobs that it did not start.
 
 use crate::catalog::Stage;
 use crate::error::{Error, Result};
+use crate::error_code::ErrorCode;
 use crate::job::{Claimed, JobError, Lease, Outcome, Settlement};
 use crate::rules::claim::{Claims, Request, claim_and_look_ahead, enter_lane, is_empty};
 use crate::rules::lease::take_over;
 use crate::rules::running::start;
 use crate::runtime::context::{Context, Stop};
 use crate::runtime::label::Label;
-use crate::runtime::observer::Told;
-use crate::runtime::places::News;
-use crate::runtime::{Shared, Work, quietly};
+use crate::runtime::observer::RunEvent;
+use crate::runtime::slots::Handed;
+use crate::runtime::{Handler, Shared, quietly};
 use db::{Lane, Micros};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,28 +24,28 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{JoinError, JoinSet};
 
-/// Without any news, work is looked for this often.
+/// The poll interval when no wake-up comes.
 const POLL: Duration = Duration::from_secs(1);
 /// A buffer that is worked off within this time is not worth taking over, so its jobs are started
 /// when they are claimed and not one by one. If it is not, they are given back.
 const QUICK_BUFFER: Duration = Duration::from_secs(1);
-/// After trouble with the database, the first pause.
+/// The first back-off after an error of the database.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 /// Claims of one stage under way at once.
 const CLAIMS_MAX: usize = 2;
 /// Claimed in one transaction at most.
 const CLAIM_MAX: usize = 2000;
-/// A claim of this many, where there is plenty, waits for its turn among those of other processes.
+/// A claim of this many jobs first enters a lane, shared with other processes.
 const CLAIM_LARGE: usize = 200;
-/// And looks for it after this long, then after twice that, and so on: every look is a transaction.
+/// The first wait for a lane; it doubles, since every try is a transaction.
 const TURN_FIRST: Duration = Duration::from_millis(20);
 const TURN_LONGEST: Duration = Duration::from_millis(160);
 
 /// How long runs that are cut short have to end.
 const CUT_SHORT: Duration = Duration::from_secs(1);
 
-/// A [`Work`] of any type.
-pub trait Handler: Send + Sync {
+/// A [`Handler`] of any type.
+pub trait DynHandler: Send + Sync {
     fn handle<'a>(
         &'a self,
         job: &'a Claimed,
@@ -52,9 +53,9 @@ pub trait Handler: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 }
 
-pub(crate) struct Erased<W>(pub W);
+pub(crate) struct ErasedHandler<W>(pub W);
 
-impl<W: Work> Handler for Erased<W> {
+impl<W: Handler> DynHandler for ErasedHandler<W> {
     fn handle<'a>(
         &'a self,
         job: &'a Claimed,
@@ -67,11 +68,11 @@ impl<W: Work> Handler for Erased<W> {
 /// What the last claim found.
 struct Claim {
     jobs: Vec<Claimed>,
-    /// When something may become claimable without any news.
+    /// When something may become claimable without a wake-up.
     next: Option<Micros>,
     /// Anything left that is not held.
     empty: bool,
-    /// Others were at it, so that nothing is known.
+    /// All lanes were taken, so nothing is known.
     busy: bool,
     now: Micros,
 }
@@ -79,12 +80,12 @@ struct Claim {
 struct Loop {
     shared: Arc<Shared>,
     stage: i64,
-    handler: Arc<dyn Handler>,
+    handler: Arc<dyn DynHandler>,
     buffer: VecDeque<Claimed>,
     /// When a job last came into the empty buffer, or left it.
     buffer_moved: Instant,
     /// Jobs that were carried on from the stage before, each with its place.
-    carried: UnboundedReceiver<News>,
+    carried: UnboundedReceiver<Handed>,
     runs: JoinSet<(i64, Duration)>,
     /// How long runs take, smoothed.
     mean: Option<Duration>,
@@ -93,21 +94,25 @@ struct Loop {
     claims: JoinSet<(usize, Result<Claim>)>,
     /// How many jobs they ask for together.
     asked: usize,
-    /// The last claim got all it asked for, so that there is more where that came from.
+    /// The last claim got all it asked for, so there are probably more jobs.
     plenty: bool,
-    /// When to look for work next, without any news.
+    /// When to poll next, if no wake-up comes.
     look_at: Instant,
-    /// When its turn among the claims of other processes may come, whatever else happens.
+    /// When to try to enter a lane again.
     turn_at: Instant,
     /// How long to wait for it.
     turn: Duration,
-    /// How long to wait after trouble with the database.
+    /// The back-off after an error of the database.
     pause: Duration,
     stolen_at: Instant,
 }
 
 /// Works on a stage until told to stop, or until nothing is left if the settings say so.
-pub(crate) async fn run(shared: Arc<Shared>, stage: i64, handler: Arc<dyn Handler>) -> Result<()> {
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    stage: i64,
+    handler: Arc<dyn DynHandler>,
+) -> Result<()> {
     let carried = shared.places.begin(stage);
     let mut this = Loop {
         shared,
@@ -158,7 +163,7 @@ impl Loop {
             if want > 0 && self.may_claim() && Instant::now() >= self.claim_at() {
                 if self.shared.fence.is_good() {
                     news.borrow_and_update();
-                    // A task of its own: runs go on meanwhile, and its jobs are never dropped.
+                    // A task of its own: runs go on in parallel, and its jobs are never dropped.
                     self.asked += want;
                     self.set_places(&stage);
                     let claim = self.claim(&stage, want);
@@ -229,7 +234,7 @@ impl Loop {
                 let wait = found.next.map_or(POLL, |at| {
                     Duration::from_micros(u64::try_from(at - found.now).unwrap_or(0))
                 });
-                // Whether the rest has come to its end is worth a closer look.
+                // Whether the other stages have ended needs a query.
                 let most = if self.shared.settings.until_empty { POLL / 40 } else { POLL };
                 let wait = if got >= want {
                     Duration::ZERO
@@ -313,7 +318,7 @@ impl Loop {
         let start = if quick { want } else { free.min(want) };
         let (worker, who, id) = (self.shared.worker, self.shared.who.clone(), self.stage);
         let catalog = self.shared.catalog.borrow().clone();
-        // Whoever has something to do is not at its end, and need not look at all that is under way.
+        // A stage that has something to do is not at its end, and need not query all that is under way.
         let may_end = self.shared.settings.until_empty && self.has_nothing();
         let crowded = self.plenty && want >= CLAIM_LARGE;
         self.shared.db.write(move |tx| {
@@ -357,7 +362,7 @@ impl Loop {
 
     fn accept(&mut self, mut jobs: Vec<Claimed>) {
         for job in &mut jobs {
-            job.passed = self.shared.kept.take(job);
+            job.carryover = self.shared.kept.take(job);
         }
         if self.buffer.is_empty() {
             self.buffer_moved = Instant::now();
@@ -365,7 +370,7 @@ impl Loop {
         self.buffer.extend(jobs);
     }
 
-    /// Fills free places from the buffer; jobs that were only claimed are started first.
+    /// Fills free slots from the buffer; jobs that were only claimed are started first.
     async fn start_buffered(&mut self, stage: &Stage) -> Result<()> {
         let places = self.shared.places.clone();
         while !self.buffer.is_empty() && self.shared.fence.is_good() {
@@ -406,7 +411,7 @@ impl Loop {
                 }
             };
             for job in batch {
-                // Those not in the answer were taken over by others meanwhile.
+                // Other workers have taken over the jobs that are not in the answer.
                 match started.contains(&job.lease.job) {
                     true => self.spawn(stage, job),
                     false => places.give_back(self.stage, 1),
@@ -416,7 +421,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Whether jobs lie in the buffer that nobody else can take over, since they are started.
+    /// Returns whether the buffer has jobs that other workers cannot take over, since they are started.
     fn started_ahead(&self) -> bool {
         self.buffer.iter().any(|job| job.started)
     }
@@ -443,7 +448,7 @@ impl Loop {
         }
     }
 
-    /// Runs a job in a place that was taken for it.
+    /// Runs a job in a slot that was taken for it.
     fn spawn(&mut self, stage: &Stage, job: Claimed) {
         self.began += 1;
         let run = self.shared.running.begin(job.lease.clone());
@@ -456,7 +461,7 @@ impl Loop {
             worker: self.shared.worker,
             subject: job.subject.clone(),
         };
-        self.shared.tell(Told::Began {
+        self.shared.tell(RunEvent::Began {
             job: job.lease.job,
             stage: &stage.name,
             subject: &job.subject,
@@ -475,7 +480,7 @@ impl Loop {
         let Ok((token, took)) = ended else { return };
         self.shared.running.end(token);
         if self.plenty {
-            // There is room again, and more to be had; otherwise there will be news.
+            // A slot is free and there are more jobs; otherwise a wake-up will come.
             self.look_at = Instant::now();
         }
         self.mean = Some(self.mean.map_or(took, |mean| (mean * 7 + took) / 8));
@@ -525,7 +530,7 @@ impl Loop {
 /// Runs one job and hands its outcome to the settler; the token and how long it took.
 async fn one_run(
     shared: Arc<Shared>,
-    handler: Arc<dyn Handler>,
+    handler: Arc<dyn DynHandler>,
     job: Claimed,
     context: Context,
     limit: Option<Duration>,
@@ -537,7 +542,7 @@ async fn one_run(
             match tokio::time::timeout(limit, caught(handler.handle(&job, &context))).await {
                 Ok(outcome) => outcome,
                 Err(_) => Outcome::Transient(JobError::new(
-                    "timeout",
+                    ErrorCode::Timeout,
                     format!(
                         "it took longer than {} s (timeout_seconds) and was stopped",
                         limit.as_secs()
@@ -560,9 +565,9 @@ async fn one_run(
         outcome => tracing::debug!(?outcome, took = ?took, "run ended"),
     }
     let token = job.lease.token;
-    shared.tell(Told::Over { job: job.lease.job });
-    let (records, passed) = (context.take_records(), context.take_passed());
-    let settlement = Settlement { lease: job.lease, outcome, records, passed };
+    shared.tell(RunEvent::Over { job: job.lease.job });
+    let (records, carryover) = (context.take_records(), context.take_carryover());
+    let settlement = Settlement { lease: job.lease, outcome, records, carryover };
     // If the settler is gone the process is at its end, and deregistering queues the job again.
     let _ = shared.settlements.send(settlement).await;
     (token, took)
@@ -580,7 +585,7 @@ async fn caught(mut run: Pin<Box<dyn Future<Output = Outcome> + Send + '_>>) -> 
         let text = panic.downcast_ref::<&str>().map(|s| (*s).to_string());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
         Outcome::Permanent(JobError::new(
-            "panic",
+            ErrorCode::Panic,
             format!("the worker's code panicked: {text}; this is a bug, please report it"),
         ))
     })

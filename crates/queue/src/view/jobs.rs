@@ -2,51 +2,81 @@
 
 use crate::catalog::Catalog;
 use crate::codes::{State, Status};
-use crate::error::{Error, Result};
+use crate::error::{Entity, Error, Result};
 use crate::job::JobState;
 use crate::progress::Progress;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::Serialize;
 
+/// A job as people see it.
 #[derive(Debug, Clone, Serialize)]
 pub struct JobView {
+    /// Its id.
     pub id: i64,
+    /// The name of the pipeline.
     pub queue: String,
+    /// The stage.
     pub stage: String,
+    /// What the job is about.
     pub subject: String,
+    /// Its status.
     pub status: Status,
     /// For a waiting job: what it waits for.
     pub waiting: Option<State>,
+    /// What no two jobs may own at the same time.
     pub lock: String,
+    /// From 0 (first) to 99 (last).
     pub priority: i64,
+    /// When it may be claimed.
     pub due: Option<Micros>,
+    /// The batch that it belongs to.
     pub batch: Option<i64>,
+    /// The collection that it belongs to.
     pub collection: Option<String>,
+    /// When it was added.
     pub added_at: Micros,
+    /// Who added it.
     pub added_by: String,
+    /// Since when.
     pub since: Option<Micros>,
+    /// The name of the worker that runs it.
     pub worker: Option<String>,
+    /// The fencing token: it grows with every claim (I4).
     pub token: Option<i64>,
+    /// How far the run has come.
     pub progress: Option<String>,
     /// The same as numbers, where the run counts bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done_bytes: Option<u64>,
+    /// The bytes to do, if they are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<u64>,
     /// The last error: of a failed job, or of a run that goes on.
     pub error: Option<String>,
+    /// The code of the error.
     pub error_code: Option<String>,
+    /// The target that the error names.
     pub target: Option<String>,
+    /// A sentence about it, for people.
     pub note: Option<String>,
+    /// Whether no one has reviewed the failure.
     pub needs_review: bool,
+    /// Whether a requeue can help.
     pub recoverable: Option<bool>,
+    /// Whether it has been asked to stop.
     pub cancel_requested: bool,
+    /// When it ended.
     pub ended_at: Option<Micros>,
+    /// Who or what ended it.
     pub ended_by: Option<String>,
+    /// Why it ended.
     pub ended_why: Option<String>,
+    /// The length of the payload.
     pub payload_bytes: i64,
+    /// The id of the stage.
     #[serde(skip)]
     pub stage_id: i64,
+    /// The id of the pipeline.
     #[serde(skip)]
     pub pipeline_id: i64,
 }
@@ -123,22 +153,30 @@ impl JobView {
 /// Which jobs, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct ListFilter {
+    /// Only jobs of this pipeline.
     pub pipeline: Option<i64>,
+    /// The stage.
     pub stage: Option<i64>,
+    /// Its status.
     pub status: Option<Status>,
+    /// The batch that it belongs to.
     pub batch: Option<i64>,
+    /// The collection that it belongs to.
     pub collection: Option<String>,
+    /// What the job is about.
     pub subject: Option<String>,
     /// Only jobs with smaller ids: how a list is paged.
     pub before: Option<i64>,
+    /// At most this many.
     pub limit: i64,
 }
 
+/// Lists jobs, newest first.
 pub fn list(tx: &mut Tx<'_>, catalog: &Catalog, filter: &ListFilter) -> Result<Vec<JobView>> {
-    const WAITING: Statement = statement!("sql/list_waiting");
-    const STARTED: Statement = statement!("sql/list_started");
-    const FAILED: Statement = statement!("sql/list_failed");
-    const JOBS: Statement = statement!("sql/list_jobs");
+    const WAITING: Statement = statement!(jobs::list_waiting);
+    const STARTED: Statement = statement!(jobs::list_started);
+    const FAILED: Statement = statement!(jobs::list_failed);
+    const JOBS: Statement = statement!(jobs::list_jobs);
     // Each kind is read from the table that holds it, which is small where the record is large.
     let statement = match filter.status {
         Some(Status::Queued | Status::Held) => &WAITING,
@@ -183,7 +221,7 @@ pub fn failed(
     };
     let mut found = Vec::new();
     loop {
-        // Those that were seen are passed over, however many they are.
+        // Those that were seen are skipped, however many they are.
         let page = list(tx, catalog, &filter)?;
         filter.before = page.last().map(|job| job.id);
         found.extend(page.into_iter().filter(|job| !review || job.needs_review));
@@ -195,26 +233,34 @@ pub fn failed(
     }
 }
 
+/// Returns one job.
 pub fn show(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<JobView> {
-    const SHOW: Statement = statement!("sql/show_job");
+    const SHOW: Statement = statement!(jobs::show_job);
     let hint = "`accession jobs list` shows the jobs there are";
     let found: Option<JobView> = tx.first(&SHOW, &db::params![job])?;
-    found.map(|row| row.named(catalog)).ok_or_else(|| Error::unknown("job", job, hint))
+    found.map(|row| row.named(catalog)).ok_or_else(|| Error::unknown(Entity::Job, job, hint))
 }
 
 /// I6: what a stage cost a job.
 #[derive(Debug, Clone, Serialize)]
 pub struct TriesView {
+    /// The stage.
     pub stage: String,
+    /// Runs that ended in an error since the last requeue.
     pub attempts: i64,
+    /// Runs that ended in an error.
     pub attempts_ever: i64,
+    /// Runs that were cut short since the last requeue.
     pub interruptions: i64,
+    /// Runs that were cut short.
     pub interruptions_ever: i64,
+    /// How often it was requeued.
     pub requeues: i64,
 }
 
+/// Returns how often a job was tried in each stage.
 pub fn tries(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<Vec<TriesView>> {
-    const TRIES: Statement = statement!("sql/job_tries");
+    const TRIES: Statement = statement!(jobs::job_tries);
     let rows: Vec<(i64, i64, i64, i64, i64, i64)> = tx.query(&TRIES, &db::params![job])?;
     Ok(rows
         .into_iter()
@@ -234,11 +280,15 @@ pub fn tries(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<Vec<TriesVi
 /// What a stage left of a job for those that follow.
 #[derive(Debug, Clone, Serialize)]
 pub struct StateView {
+    /// The stage.
     pub stage: String,
+    /// When.
     pub at: Micros,
+    /// What the stage left.
     pub state: JobState,
 }
 
+/// Returns what each stage left of a job.
 pub fn states(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<Vec<StateView>> {
     let left = crate::rules::state::all(tx, job)?;
     let named = |(stage, at, state)| StateView { stage: catalog.stage_name(stage), at, state };

@@ -10,7 +10,7 @@ mod workers;
 
 pub use jobs::{JobView, ListFilter, StateView, TriesView, failed, list, show, states, tries};
 pub use overview::{
-    BatchCount, Blocked, FailureGroup, Few, Hold, Limits, LongRun, Overview, overview,
+    BatchCount, Blocked, FailureGroup, Hold, Limited, Limits, LongRun, Overview, overview,
 };
 pub(crate) use stats::idle_heads;
 pub use stats::{StageStats, Stats, stats, stuck};

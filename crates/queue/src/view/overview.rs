@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::progress::Progress;
 use crate::rules::batch::Batch;
 use crate::rules::breaker::{self, Target};
-use crate::rules::people::pause::{self, Pause};
+use crate::rules::operator::pause::{self, Pause};
 use crate::view::stats::{IdleHead, idle_heads};
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 
@@ -16,9 +16,13 @@ use db::{FromRow, Micros, Row, Statement, Tx, statement};
 pub struct Hold {
     /// batch, collection, or job: one that runs and is held when its run ends
     pub kind: String,
+    /// What is held.
     pub name: String,
+    /// Who acts or acted.
     pub who: String,
+    /// When.
     pub at: Micros,
+    /// Why.
     pub reason: String,
 }
 
@@ -37,7 +41,9 @@ impl FromRow for Hold {
 /// Jobs that wait for one thing: a target that is down, a resource, or a release.
 #[derive(Debug, Clone)]
 pub struct Blocked {
+    /// What they wait for.
     pub on: String,
+    /// How many jobs.
     pub jobs: i64,
     /// Since when the first of them has waited.
     pub since: Micros,
@@ -46,12 +52,17 @@ pub struct Blocked {
 /// Failed jobs of one pipeline with one error code.
 #[derive(Debug, Clone)]
 pub struct FailureGroup {
+    /// The pipeline that they share.
     pub queue: String,
+    /// The error code that they share.
     pub code: String,
+    /// How many jobs.
     pub jobs: i64,
-    /// Those that nobody has looked at.
+    /// Those that no one has reviewed.
     pub unseen: i64,
+    /// The earliest.
     pub first_at: Micros,
+    /// The latest.
     pub last_at: Micros,
     /// One of them, to look at.
     pub newest: i64,
@@ -60,23 +71,34 @@ pub struct FailureGroup {
 /// A run that takes long.
 #[derive(Debug, Clone)]
 pub struct LongRun {
+    /// The id of the job.
     pub job: i64,
+    /// What the job is about.
     pub subject: String,
+    /// The stage.
     pub stage: String,
+    /// Since when.
     pub since: Micros,
+    /// How far the run has come.
     pub progress: Option<String>,
+    /// The name of the worker.
     pub worker: String,
 }
 
 /// Batches of one state.
 #[derive(Debug, Clone)]
 pub struct BatchCount {
+    /// The state that they share.
     pub state: BatchState,
+    /// How many batches.
     pub batches: i64,
+    /// How many are held.
     pub held: i64,
     /// Their jobs that have not ended.
     pub open: i64,
+    /// The earliest.
     pub first_at: Micros,
+    /// The latest.
     pub last_at: Micros,
 }
 
@@ -95,38 +117,56 @@ impl FromRow for BatchCount {
 
 /// A few of many.
 #[derive(Debug, Clone, Default)]
-pub struct Few<T> {
+pub struct Limited<T> {
+    /// The first of them.
     pub shown: Vec<T>,
+    /// How many there are.
     pub total: i64,
 }
 
 /// How much of each kind is listed, and from when on a run takes long.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
+    /// What is held, newest first.
     pub holds: i64,
+    /// How many groups of failures to return.
     pub failures: i64,
+    /// Runs that take long.
     pub long_runs: i64,
+    /// How many batches.
     pub batches: i64,
+    /// From when on a run takes long.
     pub long_micros: Micros,
 }
 
+/// What needs attention.
 #[derive(Debug, Clone)]
 pub struct Overview {
+    /// What is paused.
     pub pauses: Vec<Pause>,
-    pub holds: Few<Hold>,
+    /// What is held, newest first.
+    pub holds: Limited<Hold>,
+    /// Targets that are down.
     pub targets_down: Vec<Target>,
+    /// How many wait for a target that is down.
     pub blocked: Vec<Blocked>,
-    pub failures: Few<FailureGroup>,
+    /// How many groups of failures to return.
+    pub failures: Limited<FailureGroup>,
+    /// How many failed jobs there are.
     pub failed_jobs: i64,
-    pub long_runs: Few<LongRun>,
+    /// Runs that take long.
+    pub long_runs: Limited<LongRun>,
     /// Stages with ready jobs where nothing runs, by name, and the first job of each.
     pub idle: Vec<(String, i64)>,
     /// Of all states but *completed*.
     pub batch_counts: Vec<BatchCount>,
-    pub open_batches: Few<Batch>,
-    pub failed_batches: Few<Batch>,
+    /// Batches that have not ended.
+    pub open_batches: Limited<Batch>,
+    /// Batches that ended with failures.
+    pub failed_batches: Limited<Batch>,
 }
 
+/// Gathers what needs attention.
 pub fn overview(
     tx: &mut Tx<'_>,
     now: Micros,
@@ -154,27 +194,31 @@ pub fn overview(
             .map(|IdleHead { name, job, .. }| (name, job))
             .collect(),
         batch_counts: counts,
-        open_batches: Few { shown: open_batches(tx, limits.batches)?, total: open },
-        failed_batches: Few { shown: failed_batches(tx, limits.batches)?, total: failed },
+        open_batches: Limited { shown: open_batches(tx, limits.batches)?, total: open },
+        failed_batches: Limited { shown: failed_batches(tx, limits.batches)?, total: failed },
     })
 }
 
-fn holds(tx: &mut Tx<'_>, limit: i64) -> Result<Few<Hold>> {
-    const ALL: Statement = statement!("sql/all_holds");
-    const COUNT: Statement = statement!("sql/count_holds");
+fn holds(tx: &mut Tx<'_>, limit: i64) -> Result<Limited<Hold>> {
+    const ALL: Statement = statement!(hold::all_holds);
+    const COUNT: Statement = statement!(hold::count_holds);
     let (total,): (i64,) = tx.one(&COUNT, &[])?;
-    Ok(Few { shown: tx.query(&ALL, &db::params![limit])?, total })
+    Ok(Limited { shown: tx.query(&ALL, &db::params![limit])?, total })
 }
 
 fn blocked(tx: &mut Tx<'_>) -> Result<Vec<Blocked>> {
-    const BLOCKED: Statement = statement!("sql/count_blocked");
+    const BLOCKED: Statement = statement!(overview::count_blocked);
     let rows: Vec<(String, i64, Micros)> = tx.query(&BLOCKED, &[])?;
     Ok(rows.into_iter().map(|(on, jobs, since)| Blocked { on, jobs, since }).collect())
 }
 
-fn failures(tx: &mut Tx<'_>, catalog: &Catalog, limit: i64) -> Result<(Few<FailureGroup>, i64)> {
-    const GROUPS: Statement = statement!("sql/failure_groups");
-    const COUNT: Statement = statement!("sql/count_failure_groups");
+fn failures(
+    tx: &mut Tx<'_>,
+    catalog: &Catalog,
+    limit: i64,
+) -> Result<(Limited<FailureGroup>, i64)> {
+    const GROUPS: Statement = statement!(overview::failure_groups);
+    const COUNT: Statement = statement!(overview::count_failure_groups);
     type Group = (i64, String, i64, i64, Micros, Micros, i64);
     let (total, jobs): (i64, i64) = tx.one(&COUNT, &[])?;
     let rows: Vec<Group> = tx.query(&GROUPS, &db::params![limit])?;
@@ -182,7 +226,7 @@ fn failures(tx: &mut Tx<'_>, catalog: &Catalog, limit: i64) -> Result<(Few<Failu
         let queue = catalog.pipeline(id).map_or_else(|_| id.to_string(), |p| p.name.clone());
         FailureGroup { queue, code, jobs, unseen, first_at, last_at, newest }
     });
-    Ok((Few { shown: shown.collect(), total }, jobs))
+    Ok((Limited { shown: shown.collect(), total }, jobs))
 }
 
 fn long_runs(
@@ -190,9 +234,9 @@ fn long_runs(
     catalog: &Catalog,
     before: Micros,
     limit: i64,
-) -> Result<Few<LongRun>> {
-    const RUNS: Statement = statement!("sql/long_runs");
-    const COUNT: Statement = statement!("sql/count_long_runs");
+) -> Result<Limited<LongRun>> {
+    const RUNS: Statement = statement!(overview::long_runs);
+    const COUNT: Statement = statement!(overview::count_long_runs);
     type Run = (i64, String, i64, Micros, Option<String>, Option<String>);
     let (total,): (i64,) = tx.one(&COUNT, &db::params![before])?;
     let rows: Vec<Run> = tx.query(&RUNS, &db::params![before, limit])?;
@@ -204,20 +248,20 @@ fn long_runs(
         progress: progress.map(|text| Progress::parse(&text).to_string()),
         worker: worker.unwrap_or_default(),
     });
-    Ok(Few { shown: shown.collect(), total })
+    Ok(Limited { shown: shown.collect(), total })
 }
 
 fn batch_counts(tx: &mut Tx<'_>) -> Result<Vec<BatchCount>> {
-    const COUNT: Statement = statement!("sql/count_batches");
+    const COUNT: Statement = statement!(overview::count_batches);
     Ok(tx.query(&COUNT, &[])?)
 }
 
 fn open_batches(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Batch>> {
-    const OPEN: Statement = statement!("sql/open_batches");
+    const OPEN: Statement = statement!(overview::open_batches);
     Ok(tx.query(&OPEN, &db::params![limit])?)
 }
 
 fn failed_batches(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Batch>> {
-    const FAILED: Statement = statement!("sql/failed_batches");
+    const FAILED: Statement = statement!(overview::failed_batches);
     Ok(tx.query(&FAILED, &db::params![limit])?)
 }

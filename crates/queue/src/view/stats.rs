@@ -3,46 +3,68 @@
 use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::codes::State;
 use crate::error::Result;
-use crate::rules::people::pause::{self, Pause};
+use crate::rules::operator::pause::{self, Pause};
 use crate::view::why::why;
 use db::{Micros, Statement, Tx, statement};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// The figures of a stage.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StageStats {
+    /// The name of the pipeline.
     pub queue: String,
+    /// The stage.
     pub stage: String,
+    /// Whether the stage is paused.
     pub paused: bool,
+    /// How many can be claimed.
     pub ready: i64,
+    /// How many wait for their lock.
     pub parked: i64,
+    /// How many are not due yet.
     pub delayed: i64,
+    /// How many are held.
     pub held: i64,
+    /// How many wait for a target that is down.
     pub blocked: i64,
+    /// How many wait for a resource.
     pub starved: i64,
+    /// How many run.
     pub running: i64,
     /// Claimed by a worker, and not started yet.
     pub claimed: i64,
+    /// How many failed and were not sent again.
     pub failed: i64,
     /// When the oldest waiting job was added.
     pub oldest_at: Option<Micros>,
     /// Runs that succeeded and that ended in an error in the last hour.
     pub succeeded_last_hour: i64,
+    /// Errors in the last hour.
     pub errors_last_hour: i64,
+    /// Successes per second, over the last full minutes.
     pub succeeded_per_second: f64,
 }
 
+/// How many jobs failed with a code.
 #[derive(Debug, Clone, Serialize)]
 pub struct FailureCount {
+    /// The name of the pipeline.
     pub queue: String,
+    /// The error code.
     pub code: String,
+    /// How many.
     pub count: i64,
 }
 
+/// The figures of all queues.
 #[derive(Debug, Clone, Serialize)]
 pub struct Stats {
+    /// Each stage of each pipeline.
     pub stages: Vec<StageStats>,
+    /// Failed jobs by code, the most frequent first.
     pub failures: Vec<FailureCount>,
+    /// Targets that are down.
     pub targets_down: Vec<String>,
 }
 
@@ -57,18 +79,20 @@ fn is_paused(pauses: &[Pause], pipeline: &Pipeline, stage: &Stage) -> bool {
     })
 }
 
-/// A stage with a ready job that nobody takes.
+/// A stage with a ready job and no worker that claims it.
 pub(crate) struct IdleHead {
+    /// The stage.
     pub stage: i64,
     /// Queue and stage, for people.
     pub name: String,
+    /// The id of the job.
     pub job: i64,
 }
 
 /// The first ready job of each stage that is not paused and where nothing runs. A look at the head
 /// of each line, however long it is.
 pub(crate) fn idle_heads(tx: &mut Tx<'_>, catalog: &Catalog) -> Result<Vec<IdleHead>> {
-    const HEAD: Statement = statement!("sql/head_of_line");
+    const HEAD: Statement = statement!(stats::head_of_line);
     let pauses = pause::all(tx)?;
     let mut heads = Vec::new();
     for pipeline in catalog.pipelines() {
@@ -85,17 +109,18 @@ pub(crate) fn idle_heads(tx: &mut Tx<'_>, catalog: &Catalog) -> Result<Vec<IdleH
     Ok(heads)
 }
 
+/// Counts the jobs of each stage.
 pub fn stats(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &Catalog,
     pipeline: Option<i64>,
 ) -> Result<Stats> {
-    const WAITING: Statement = statement!("sql/count_waiting", per engine);
-    const RUNNING: Statement = statement!("sql/count_running");
-    const FAILED: Statement = statement!("sql/count_failed");
-    const RATES: Statement = statement!("sql/stage_rates");
-    const CODES: Statement = statement!("sql/count_failures");
+    const WAITING: Statement = statement!(stats::count_waiting);
+    const RUNNING: Statement = statement!(stats::count_running);
+    const FAILED: Statement = statement!(stats::count_failed);
+    const RATES: Statement = statement!(stats::stage_rates);
+    const CODES: Statement = statement!(stats::count_failures);
     let mut stages: BTreeMap<i64, StageStats> = BTreeMap::new();
     let pauses = pause::all(tx)?;
     for p in catalog.pipelines().filter(|p| pipeline.is_none_or(|id| id == p.id)) {
@@ -163,11 +188,16 @@ pub fn stats(
 /// A job that has not moved for long, and why.
 #[derive(Debug, Clone, Serialize)]
 pub struct Stuck {
+    /// The id of the job.
     #[serde(rename = "id")]
     pub job: i64,
+    /// What the job is about.
     pub subject: String,
+    /// The stage.
     pub stage: String,
+    /// Since when it is in the stage.
     pub since: Micros,
+    /// Why, in a sentence.
     pub why: String,
 }
 
@@ -180,7 +210,7 @@ pub fn stuck(
     before: Micros,
     limit: i64,
 ) -> Result<Vec<Stuck>> {
-    const STUCK: Statement = statement!("sql/stuck_jobs");
+    const STUCK: Statement = statement!(stats::stuck_jobs);
     let rows: Vec<(i64, String, i64, Micros)> =
         tx.query(&STUCK, &db::params![pipeline, before, limit])?;
     rows.into_iter()

@@ -4,13 +4,14 @@
 use crate::catalog::{Catalog, Stage};
 use crate::codes::{State, Status};
 use crate::error::Result;
-use crate::rules::people::{Whole, hold, look, pause};
+use crate::rules::operator::{JobRow, hold, look, pause};
 use crate::view::time::{ago, show_time};
 use db::{Micros, Statement, Tx, statement};
 
 /// Places in line are counted up to this.
 const LINE_MAX: i64 = 1000;
 
+/// Returns one sentence on why a job is not running, or how it ended.
 pub fn why(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, job: i64) -> Result<String> {
     let found = look(tx, job)?;
     match (found.status(), found.waiting) {
@@ -30,7 +31,7 @@ pub fn why(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, job: i64) -> Result<
     }
 }
 
-fn running(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, found: &Whole) -> Result<String> {
+fn running(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, found: &JobRow) -> Result<String> {
     let view = crate::view::show(tx, catalog, found.id)?;
     let worker = view.worker.clone().unwrap_or_default();
     let since = view.since.unwrap_or(now);
@@ -46,8 +47,8 @@ fn running(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, found: &Whole) -> Re
 }
 
 /// Whether a running job is held when its run of the stage ends.
-fn held_after(tx: &mut Tx<'_>, catalog: &Catalog, found: &Whole) -> Result<Option<String>> {
-    const HOLD: Statement = statement!("sql/find_hold");
+fn held_after(tx: &mut Tx<'_>, catalog: &Catalog, found: &JobRow) -> Result<Option<String>> {
+    const HOLD: Statement = statement!(hold::find_hold);
     let (pipeline, stage) = found.place(catalog)?;
     if !hold::may_be_held(pipeline, stage, true) {
         return Ok(None);
@@ -70,7 +71,7 @@ fn held_after(tx: &mut Tx<'_>, catalog: &Catalog, found: &Whole) -> Result<Optio
     Ok(None)
 }
 
-fn failed(tx: &mut Tx<'_>, catalog: &Catalog, found: &Whole) -> Result<String> {
+fn failed(tx: &mut Tx<'_>, catalog: &Catalog, found: &JobRow) -> Result<String> {
     let view = crate::view::show(tx, catalog, found.id)?;
     let next = match view.recoverable {
         Some(false) => "it cannot be recovered; add a corrected one",
@@ -89,7 +90,7 @@ fn waiting(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &Catalog,
-    found: &Whole,
+    found: &JobRow,
     state: State,
 ) -> Result<String> {
     let (_, stage) = found.place(catalog)?;
@@ -103,9 +104,9 @@ fn waiting(
     }
 }
 
-fn held(tx: &mut Tx<'_>, found: &Whole, by: &str) -> Result<String> {
-    const HOLD: Statement = statement!("sql/find_hold");
-    const EVENT: Statement = statement!("sql/last_held_event");
+fn held(tx: &mut Tx<'_>, found: &JobRow, by: &str) -> Result<String> {
+    const HOLD: Statement = statement!(hold::find_hold);
+    const EVENT: Statement = statement!(hold::last_held_event);
     let name = match by {
         "batch" => found.batch.map(|b| b.to_string()),
         "collection" => found.collection.clone(),
@@ -124,7 +125,7 @@ fn held(tx: &mut Tx<'_>, found: &Whole, by: &str) -> Result<String> {
     }))
 }
 
-fn delayed(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, found: &Whole) -> Result<String> {
+fn delayed(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, found: &JobRow) -> Result<String> {
     let due = found.due.unwrap_or(now);
     let why = crate::view::show(tx, catalog, found.id)?.note;
     let at = format!("{} (in {})", show_time(due), ago(due - now));
@@ -134,9 +135,9 @@ fn delayed(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, found: &Whole) -> Re
     })
 }
 
-fn parked(tx: &mut Tx<'_>, catalog: &Catalog, found: &Whole) -> Result<String> {
-    const OWNER: Statement = statement!("sql/lock_owner");
-    const AHEAD: Statement = statement!("sql/first_of_lock");
+fn parked(tx: &mut Tx<'_>, catalog: &Catalog, found: &JobRow) -> Result<String> {
+    const OWNER: Statement = statement!(line::lock_owner);
+    const AHEAD: Statement = statement!(line::first_of_lock);
     let owner: Option<(i64, i64, Micros, Option<String>)> =
         tx.first(&OWNER, &db::params![&found.lock])?;
     if let Some((job, stage, since, worker)) = owner {
@@ -156,7 +157,7 @@ fn parked(tx: &mut Tx<'_>, catalog: &Catalog, found: &Whole) -> Result<String> {
     }))
 }
 
-fn blocked(tx: &mut Tx<'_>, now: Micros, found: &Whole) -> Result<String> {
+fn blocked(tx: &mut Tx<'_>, now: Micros, found: &JobRow) -> Result<String> {
     let name = found.blocked_on.clone().unwrap_or_default();
     let target = crate::rules::breaker::all(tx)?
         .into_iter()
@@ -174,9 +175,9 @@ fn blocked(tx: &mut Tx<'_>, now: Micros, found: &Whole) -> Result<String> {
     Ok(format!("`{name}` is down since {since}{reason}, {probe}"))
 }
 
-fn starved(tx: &mut Tx<'_>, stage: &Stage, found: &Whole) -> Result<String> {
-    const BUDGET: Statement = statement!("sql/find_budget");
-    const NEEDS: Statement = statement!("sql/waiting_needs");
+fn starved(tx: &mut Tx<'_>, stage: &Stage, found: &JobRow) -> Result<String> {
+    const BUDGET: Statement = statement!(why::find_budget);
+    const NEEDS: Statement = statement!(why::waiting_needs);
     let name = found.blocked_on.clone().unwrap_or_default();
     let (total, used): (Option<i64>, i64) = tx.one(&BUDGET, &db::params![&name])?;
     let own: Option<(Option<String>,)> = tx.first(&NEEDS, &db::params![found.id])?;
@@ -197,10 +198,10 @@ fn ready(
     now: Micros,
     catalog: &Catalog,
     stage: &Stage,
-    found: &Whole,
+    found: &JobRow,
 ) -> Result<String> {
-    const LINE: Statement = statement!("sql/place_in_line");
-    const LIVE: Statement = statement!("sql/live_worker_stages");
+    const LINE: Statement = statement!(line::place_in_line);
+    const LIVE: Statement = statement!(workers::live_worker_stages);
     for p in pause::all(tx)? {
         let what = match p.kind.as_str() {
             "all" => "everything".to_string(),

@@ -3,8 +3,8 @@
 use crate::both;
 use crate::support::worker::permanent;
 use crate::support::{ANN, SECOND, World};
-use queue::rules::people::hold::{self, Group};
-use queue::rules::people::pause::{self, Scope};
+use queue::rules::operator::hold::{self, Group};
+use queue::rules::operator::pause::{self, Scope};
 use queue::rules::{add, running};
 use queue::{Added, Error, JobError, NewJob, Outcome, State, Status};
 
@@ -176,7 +176,8 @@ fn bad_input_adds_nothing(w: &World) {
     let files = w.queue("files");
     let name = files.name.clone();
     let long = NewJob { payload: Some(vec![0; 65 * 1024]), ..NewJob::new("long") };
-    let wrong = |job: NewJob| w.try_add(&files, job).is_err_and(|e| e.code() == "bad_input");
+    let wrong =
+        |job: NewJob| w.try_add(&files, job).is_err_and(|e| e.code() == queue::ErrorCode::BadInput);
     assert!(wrong(NewJob::new("")));
     assert!(wrong(long.clone()));
     assert!(wrong(NewJob { priority: Some(100), ..NewJob::new("late") }));

@@ -4,7 +4,7 @@ use crate::both;
 use crate::support::worker::permanent;
 use crate::support::{ANN, World};
 use queue::rules::batch::{self, Batch, Entry, NewBatch};
-use queue::rules::people::hold::{self, Group};
+use queue::rules::operator::hold::{self, Group};
 use queue::rules::report::{self, Report};
 use queue::{BatchState, Error, NewJob, Outcome, Pipeline, Result, Settled, Status};
 

@@ -5,17 +5,17 @@ use crate::both;
 use crate::support::worker::Worker;
 use crate::support::{LEASE, World};
 use queue::rules::lease::NewWorker;
-use queue::rules::moving::Places;
-use queue::rules::people::Actor;
-use queue::rules::people::pause::{self, Scope};
+use queue::rules::moving::FreeSlots;
+use queue::rules::operator::Actor;
+use queue::rules::operator::pause::{self, Scope};
 use queue::{Amounts, Claimed, Handover, NewJob, Outcome, Pipeline, Settled, Settlement, Status};
 use std::sync::Arc;
 
 const STAGES: &[&str] = &["estimating", "storing", "recording"];
 const ANN: Actor<'static> = Actor { who: "ann", reason: "lunch" };
 
-fn places(pipeline: &Pipeline, free: usize) -> Places {
-    Places::from([(pipeline.stage_named("storing").unwrap().id, free)])
+fn places(pipeline: &Pipeline, free: usize) -> FreeSlots {
+    FreeSlots::from([(pipeline.stage_named("storing").unwrap().id, free)])
 }
 
 /// Settles one success with a place free.

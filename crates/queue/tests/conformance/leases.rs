@@ -116,7 +116,7 @@ fn what_lies_in_a_buffer_can_be_taken_over(w: &World) {
 
 /// A paused stage hands nothing over either (I9), and a worker without a lease takes nothing.
 fn taking_over_respects_pauses_and_leases(w: &World) {
-    use queue::rules::people::pause::{self, Scope};
+    use queue::rules::operator::pause::{self, Scope};
     let files = w.queue("files");
     w.add(&files, "1");
     let (a, b) = (w.worker("a"), w.worker("b"));

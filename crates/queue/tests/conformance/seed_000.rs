@@ -3,7 +3,7 @@
 use crate::both;
 use crate::support::worker::permanent;
 use crate::support::{ANN, World};
-use queue::rules::people::pause::{self, Scope};
+use queue::rules::operator::pause::{self, Scope};
 use queue::{NewJob, Outcome, Status};
 
 /// "inprogress=False failed=False - new entry awaiting processing;
@@ -19,7 +19,7 @@ fn lifecycle_of_an_entry(w: &World) {
     assert_eq!(w.status(entry), Status::Running);
     assert!(a.error_seen(&claimed, "header missing"));
     assert_eq!(w.status(entry), Status::Running);
-    let seen: Vec<(Option<String>,)> = w.rows("select error_seen from started");
+    let seen: Vec<(Option<String>,)> = w.rows("select error_seen from leases");
     assert_eq!(seen, [(Some("header missing".to_string()),)]);
     // Still in progress, so the file is not available, re-added or not.
     w.add(&files, "a.fits");

@@ -4,7 +4,7 @@ use crate::both;
 use crate::support::worker::{permanent, transient};
 use crate::support::{ANN, SECOND, World};
 use queue::rules::pipelines::{self, PipelineSpec};
-use queue::rules::{people, running};
+use queue::rules::{operator, running};
 use queue::{Error, NewJob, Outcome, Pipeline, Settled, StageSettings, State, Status};
 
 fn set(
@@ -171,9 +171,9 @@ fn what_is_unknown_is_said(w: &World) {
     let files = w.queue("files");
     let wrong = w.rule(|_, _, c| c.named("flies").map(|_| ())).err().unwrap().to_string();
     assert_eq!(wrong, "there is no queue `flies`; there are: files");
-    let job = w.rule(|tx, now, c| people::hold::hold_job(tx, now, c, ANN, 77)).err().unwrap();
+    let job = w.rule(|tx, now, c| operator::hold::hold_job(tx, now, c, ANN, 77)).err().unwrap();
     assert!(job.to_string().starts_with("there is no job `77`; "), "{job}");
-    assert_eq!(job.code(), "unknown");
+    assert_eq!(job.code(), queue::ErrorCode::Unknown);
     let stage = files.stage_named("nowhere").err().unwrap().to_string();
     assert_eq!(stage, "there is no stage `nowhere`; files has files");
     let big = NewJob { payload: Some(vec![0; 70_000]), ..NewJob::new("big") };

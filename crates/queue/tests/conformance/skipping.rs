@@ -3,7 +3,7 @@
 
 use crate::both;
 use crate::support::World;
-use queue::rules::moving::Places;
+use queue::rules::moving::FreeSlots;
 use queue::rules::pipelines::{self, PipelineSpec};
 use queue::{Handover, Outcome, Pipeline, Settled, Settlement, Status};
 
@@ -41,7 +41,7 @@ fn it_is_carried_on_to_the_stage_that_is_named(w: &World) {
     let a = w.worker("a");
     let claimed = a.next(&ingest).unwrap();
     let id = |name: &str| ingest.stage_named(name).unwrap().id;
-    let places = Places::from([(id("downloading"), 1), (id("validating"), 1)]);
+    let places = FreeSlots::from([(id("downloading"), 1), (id("validating"), 1)]);
     let item = Settlement::new(claimed.lease.clone(), to("validating"));
     let settled = a.settle_and_carry(vec![item], places).remove(0);
     let next = settled.carried().expect("there was a place");

@@ -100,7 +100,7 @@ fn a_state_is_pruned_with_its_job(w: &World) {
     let job = w.add(&thumbs, "a");
     let a = w.worker("a");
     a.work(&thumbs, leaves("width", 80));
-    w.rule(move |tx, now, c| queue::rules::people::cancel::cancel(tx, now, c, ANN, job)).unwrap();
+    w.rule(move |tx, now, c| queue::rules::operator::cancel::cancel(tx, now, c, ANN, job)).unwrap();
     w.advance(10);
     let now = w.now();
     w.rule(move |tx, at, c| prune(tx, at, c, Some(now), 0, 100)).unwrap();

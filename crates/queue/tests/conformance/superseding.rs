@@ -6,7 +6,7 @@ use super::batches::{batch_of, load, report, state};
 use crate::both;
 use crate::support::worker::permanent;
 use crate::support::{ANN, World};
-use queue::rules::people::retry::{self, Filter, Retried};
+use queue::rules::operator::retry::{self, Filter, Retried};
 use queue::rules::replacing;
 use queue::{BatchState, Content, NewJob, Outcome, Pipeline, Status};
 

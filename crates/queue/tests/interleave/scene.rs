@@ -5,7 +5,7 @@ use db::{Micros, Statement, Tx, Value};
 use queue::rules::batch::{self, Entry, NewBatch};
 use queue::rules::claim::{self, Request};
 use queue::rules::lease::{self, NewWorker};
-use queue::rules::people::{self, hold};
+use queue::rules::operator::{self, hold};
 use queue::rules::pipelines::PipelineSpec;
 use queue::rules::{add, settle};
 use queue::{Catalog, Claimed, JobError, NewJob, Outcome, Result, Settlement, Status};
@@ -173,7 +173,7 @@ fn empty(tx: &mut Tx<'_>) -> Result<()> {
         "delete from job_records",
         "delete from endings",
         "delete from waiting",
-        "delete from started",
+        "delete from leases",
         "delete from failures",
         "delete from tries",
         "delete from history",
@@ -277,7 +277,7 @@ impl<'t, 'c> Stage<'t, 'c> {
                 }
             }
             // A job that runs or is held already stays as it is: it is in somebody's hands.
-            5 if people::look(self.tx, added)?.status() == Status::Queued => {
+            5 if operator::look(self.tx, added)?.status() == Status::Queued => {
                 hold::hold_job(self.tx, self.now, self.catalog, ANN, added)?;
             }
             _ => {}

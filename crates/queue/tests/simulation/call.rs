@@ -1,10 +1,10 @@
 //! One call of the rules: what is asked, how it is done, and what came back.
 
 use db::{Statement, Tx};
-use queue::rules::moving::Places;
-use queue::rules::people::hold::Group;
-use queue::rules::people::retry::{self, Filter, Retried};
-use queue::rules::people::{Actor, cancel, discard, hold, pause, requeue, review};
+use queue::rules::moving::FreeSlots;
+use queue::rules::operator::hold::Group;
+use queue::rules::operator::retry::{self, Filter, Retried};
+use queue::rules::operator::{Actor, cancel, discard, hold, pause, requeue, review};
 use queue::rules::{
     add, batch, budget, claim, clock, lease, pipelines, preparing, report, running, settle,
 };
@@ -96,7 +96,7 @@ pub enum Call {
     Settle {
         worker: i64,
         items: Vec<Item>,
-        places: Places,
+        places: FreeSlots,
     },
     HoldJob {
         job: i64,
@@ -210,7 +210,7 @@ pub enum Answer {
     Ids(Vec<i64>),
     Yes(bool),
     Settled(Vec<Settled>),
-    Holdings(Vec<lease::Holding>),
+    Holdings(Vec<lease::HeldLease>),
     Requeued(requeue::Requeued),
     Cancelled(cancel::Cancelled),
     Count(i64),
@@ -231,7 +231,7 @@ pub fn worker_name(worker: i64) -> String {
 pub fn perform(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call) -> Result<Answer> {
     const PROBES: Statement = Statement {
         name: "simulation/probes",
-        sqlite: "select id, probe from started where probe is not null",
+        sqlite: "select id, probe from leases where probe is not null",
         postgres: "",
     };
     let who = worker_name;

@@ -7,9 +7,9 @@ use crate::run::Clients;
 use crate::world::{COLLECTIONS, LEASE, LOCKS, RESOURCES, SECOND, SUBJECTS, TARGETS, WORKSPACES};
 use queue::rules::batch::Entry;
 use queue::rules::lease::NewWorker;
-use queue::rules::moving::Places;
-use queue::rules::people::pause::Scope;
-use queue::rules::people::retry::Filter;
+use queue::rules::moving::FreeSlots;
+use queue::rules::operator::pause::Scope;
+use queue::rules::operator::retry::Filter;
 use queue::{Amounts, BatchState, Handover, JobError, Lease, NewJob, Outcome};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -293,7 +293,7 @@ impl Pick<'_> {
             Item { outcome: self.outcome(&lease), lease, recorded }
         });
         let items: Vec<Item> = items.collect();
-        let mut places = Places::new();
+        let mut places = FreeSlots::new();
         for item in &items {
             for next in self.model.stages_after(item.lease.stage) {
                 if self.chance(60) {

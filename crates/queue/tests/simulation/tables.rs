@@ -43,7 +43,7 @@ rows!(WaitingRow {
 rows!(StartedRow {
     lock: String, id: i64, stage: i64, worker: Option<i64>, token: i64, started_at: Option<i64>,
     cancel_by: Option<String>, error_seen: Option<String>, probe: Option<String>,
-} "select lock, id, stage, worker, token, started_at, cancel_by, error_seen, probe from started order by id");
+} "select lock, id, stage, worker, token, started_at, cancel_by, error_seen, probe from leases order by id");
 
 rows!(FailureRow {
     job: i64, pipeline: i64, subject: String, lock: String, stage: i64, needs_review: bool, recoverable: bool,

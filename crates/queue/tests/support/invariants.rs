@@ -8,42 +8,42 @@ const NOTHING: &[(&str, &str)] = &[
         "I5: an unended job is neither waiting nor running",
         "select id from jobs j where status = 0
            and not exists (select 1 from waiting w where w.id = j.id)
-           and not exists (select 1 from started s where s.id = j.id and s.worker is not null)",
+           and not exists (select 1 from leases s where s.id = j.id and s.worker is not null)",
     ),
     (
         "I5: an ended job is still waiting or running",
         "select id from jobs j where status <> 0
            and (exists (select 1 from waiting w where w.id = j.id)
-             or exists (select 1 from started s where s.id = j.id))",
+             or exists (select 1 from leases s where s.id = j.id))",
     ),
     (
         "I5: a row of a job that does not exist",
         "select id from waiting w where not exists (select 1 from jobs j where j.id = w.id)
-         union all select id from started s where not exists (select 1 from jobs j where j.id = s.id)",
+         union all select id from leases s where not exists (select 1 from jobs j where j.id = s.id)",
     ),
     (
         "I2: a running job is waiting too",
-        "select s.id from started s join waiting w on w.id = s.id where s.worker is not null",
+        "select s.id from leases s join waiting w on w.id = s.id where s.worker is not null",
     ),
     (
         "I3: a job owns a lock that is not its own, or two",
-        "select s.id from started s join jobs j on j.id = s.id where j.lock <> s.lock
-         union all select id from started group by id having count(*) > 1",
+        "select s.id from leases s join jobs j on j.id = s.id where j.lock <> s.lock
+         union all select id from leases group by id having count(*) > 1",
     ),
     (
         "lost wake-up: a lock is owned by a job that neither waits nor runs",
-        "select id from started s where worker is null
+        "select id from leases s where worker is null
            and not exists (select 1 from waiting w where w.id = s.id)",
     ),
     (
         "lost wake-up: a job is parked behind nobody",
         "select id from waiting w where state = 1
-           and not exists (select 1 from started s where s.lock = w.lock and s.id <> w.id)
+           and not exists (select 1 from leases s where s.lock = w.lock and s.id <> w.id)
            and not exists (select 1 from waiting r where r.lock = w.lock and r.state = 0)",
     ),
     (
         "a job is in the hands of a worker that has ended",
-        "select s.id from started s join workers w on w.id = s.worker where w.ended_at is not null",
+        "select s.id from leases s join workers w on w.id = s.worker where w.ended_at is not null",
     ),
     (
         "a failed job has no failure, or another has one",
@@ -54,12 +54,12 @@ const NOTHING: &[(&str, &str)] = &[
     (
         "a reservation of a job that does not run",
         "select job from reservations r
-           where not exists (select 1 from started s where s.id = r.job and s.worker = r.worker)",
+           where not exists (select 1 from leases s where s.id = r.job and s.worker = r.worker)",
     ),
     (
         "a probe of a job that does not run",
         "select probe_job from targets t where probe_job is not null
-           and not exists (select 1 from started s where s.id = t.probe_job and s.worker is not null and s.probe = t.name)",
+           and not exists (select 1 from leases s where s.id = t.probe_job and s.worker is not null and s.probe = t.name)",
     ),
     (
         "a job waits for a target that is not down",

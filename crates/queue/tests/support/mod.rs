@@ -8,7 +8,7 @@ pub mod worker;
 
 use db::{Address, Clock, Db, FromRow, Micros, Options, Statement, Step, Tx, Value};
 use queue::rules::add;
-use queue::rules::people::{self, Actor, Whole};
+use queue::rules::operator::{self, Actor, JobRow};
 use queue::rules::pipelines::{self, PipelineSpec};
 use queue::{Added, Catalog, NewJob, Pipeline, Result, State, Status};
 pub use worker::Worker;
@@ -151,8 +151,8 @@ impl World {
         Worker::register(self, name)
     }
 
-    pub fn job(&self, job: i64) -> Whole {
-        self.rule(move |tx, _, _| people::look(tx, job)).unwrap()
+    pub fn job(&self, job: i64) -> JobRow {
+        self.rule(move |tx, _, _| operator::look(tx, job)).unwrap()
     }
 
     pub fn status(&self, job: i64) -> Status {
@@ -188,19 +188,21 @@ impl World {
     }
 
     pub fn requeue(&self, job: i64, to: Option<&'static str>) -> Result<()> {
-        self.rule(move |tx, now, c| people::requeue::requeue(tx, now, c, ANN, job, to).map(|_| ()))
+        self.rule(move |tx, now, c| {
+            operator::requeue::requeue(tx, now, c, ANN, job, to).map(|_| ())
+        })
     }
 
-    pub fn cancel(&self, job: i64) -> Result<people::cancel::Cancelled> {
-        self.rule(move |tx, now, c| people::cancel::cancel(tx, now, c, ANN, job))
+    pub fn cancel(&self, job: i64) -> Result<operator::cancel::Cancelled> {
+        self.rule(move |tx, now, c| operator::cancel::cancel(tx, now, c, ANN, job))
     }
 
-    pub fn hold(&self, job: i64) -> Result<people::hold::JobHold> {
-        self.rule(move |tx, now, c| people::hold::hold_job(tx, now, c, ANN, job))
+    pub fn hold(&self, job: i64) -> Result<operator::hold::JobHold> {
+        self.rule(move |tx, now, c| operator::hold::hold_job(tx, now, c, ANN, job))
     }
 
     pub fn release(&self, job: i64) -> Result<()> {
-        self.rule(move |tx, now, c| people::hold::release_job(tx, now, c, ANN, job))
+        self.rule(move |tx, now, c| operator::hold::release_job(tx, now, c, ANN, job))
     }
 }
 

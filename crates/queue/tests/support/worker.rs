@@ -2,8 +2,8 @@
 
 use super::{LEASE, World};
 use queue::rules::claim::{self, Request};
-use queue::rules::lease::{self, Holding, NewWorker};
-use queue::rules::moving::Places;
+use queue::rules::lease::{self, HeldLease, NewWorker};
+use queue::rules::moving::FreeSlots;
 use queue::rules::{running, settle};
 use queue::{Claimed, JobError, Lease, Outcome, Pipeline, Result, Settled, Settlement};
 
@@ -62,11 +62,11 @@ impl<'w> Worker<'w> {
     }
 
     pub fn settle_all(&self, items: Vec<Settlement>) -> Vec<Settled> {
-        self.settle_and_carry(items, Places::new())
+        self.settle_and_carry(items, FreeSlots::new())
     }
 
     /// As [`Worker::settle_all`] with places free in the stages that follow.
-    pub fn settle_and_carry(&self, items: Vec<Settlement>, places: Places) -> Vec<Settled> {
+    pub fn settle_and_carry(&self, items: Vec<Settlement>, places: FreeSlots) -> Vec<Settled> {
         let (worker, who) = (self.id, self.name.clone());
         self.world
             .rule(move |tx, now, catalog| {
@@ -119,7 +119,7 @@ impl<'w> Worker<'w> {
             .unwrap()
     }
 
-    pub fn renew(&self) -> Result<Vec<Holding>> {
+    pub fn renew(&self) -> Result<Vec<HeldLease>> {
         let worker = self.id;
         self.world.rule(move |tx, now, _| lease::renew(tx, now, worker, LEASE))
     }

@@ -96,12 +96,12 @@ fn say(value: &serde_json::Value) {
 }
 
 async fn trickle(load: &Load, n: u64, ms: f64) -> Result<(), Failure> {
-    let (adder, pipeline) = (load.adder(), Arc::new(load.pipeline().await?));
+    let pipeline = Arc::new(load.pipeline().await?);
     let began = Instant::now();
     for i in 0..n {
         tokio::time::sleep_until((began + Duration::from_secs_f64(i as f64 * ms / 1000.0)).into())
             .await;
-        load.add_one(&adder, &pipeline, i).await?;
+        load.add_one(&pipeline, i).await?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use queue::rules::add::add;
 use queue::rules::claim::{Request, claim};
 use queue::rules::lease::{NewWorker, register};
 use queue::rules::pipelines::{self, PipelineSpec};
-use queue::runtime::{Adder, Context, Settings, Stop, Summary, Work, Worker};
+use queue::runtime::{Context, Handler, Settings, Stop, Summary, Worker};
 use queue::{Catalog, Claimed, NewJob, Outcome, Pipeline};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -92,30 +92,27 @@ impl Load {
         Ok(())
     }
 
-    pub fn adder(&self) -> Adder {
-        Adder::start(self.db.clone())
-    }
-
-    pub async fn add_one(
-        &self,
-        adder: &Adder,
-        pipeline: &Arc<Pipeline>,
-        i: u64,
-    ) -> queue::Result<()> {
-        adder.add(pipeline, "bench", self.job(i)).await.map(drop)
+    /// One job in a transaction of its own.
+    pub async fn add_one(&self, pipeline: &Arc<Pipeline>, i: u64) -> queue::Result<()> {
+        let (pipeline, job) = (pipeline.clone(), self.job(i));
+        self.db
+            .write(move |tx| {
+                add(tx, tx.now(), &pipeline, "bench", std::slice::from_ref(&job)).map(drop)
+            })
+            .await
     }
 
     /// One call a job, `lanes` calls under way at once.
     pub async fn add_singly(&self, from: u64, to: u64, lanes: u64) -> Result<(), Failure> {
-        let (adder, pipeline) = (self.adder(), Arc::new(self.pipeline().await?));
+        let pipeline = Arc::new(self.pipeline().await?);
         let mut tasks: tokio::task::JoinSet<queue::Result<()>> = tokio::task::JoinSet::new();
         for lane in 0..lanes {
             let jobs: Vec<u64> =
                 (from + lane..to).step_by(usize::try_from(lanes).unwrap_or(1)).collect();
-            let (load, adder, pipeline) = (self.clone(), adder.clone(), pipeline.clone());
+            let (load, pipeline) = (self.clone(), pipeline.clone());
             tasks.spawn(async move {
                 for i in jobs {
-                    load.add_one(&adder, &pipeline, i).await?;
+                    load.add_one(&pipeline, i).await?;
                 }
                 Ok(())
             });
@@ -148,7 +145,7 @@ impl Load {
             name: "bench_reset",
             sqlite: "select 1",
             postgres:
-                "truncate waiting, started, job_records, endings, history, failures, tries, minutes,
+                "truncate waiting, leases, job_records, endings, history, failures, tries, minutes,
               stages, pipelines",
         };
         self.on_postgres(&RESET).await
@@ -241,8 +238,8 @@ impl Load {
     pub async fn pending(&self) -> Result<bool, Failure> {
         const PENDING: Statement = Statement {
             name: "bench_pending",
-            sqlite: "select case when exists (select 1 from waiting) or exists (select 1 from started) then 1 else 0 end",
-            postgres: "select case when exists (select 1 from waiting) or exists (select 1 from started) then 1 else 0 end",
+            sqlite: "select case when exists (select 1 from queue_waiting) or exists (select 1 from queue_leases) then 1 else 0 end",
+            postgres: "select case when exists (select 1 from queue_waiting) or exists (select 1 from queue_leases) then 1 else 0 end",
         };
         let pending: queue::Result<(bool,)> = self.db.read(|tx| Ok(tx.one(&PENDING, &[])?)).await;
         Ok(pending?.0)
@@ -323,7 +320,7 @@ struct Payload {
     t: f64,
 }
 
-impl Work for Tally {
+impl Handler for Tally {
     async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
         let now =
             SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;

@@ -7,9 +7,9 @@ use crate::output;
 use crate::session::{Act, Session, parse_duration};
 use archive::intake::cancelling;
 use queue::rules::batch;
-use queue::rules::people::hold::{self, Group, JobHold};
-use queue::rules::people::pause::{self as pause_rule, Scope};
-use queue::rules::people::{
+use queue::rules::operator::hold::{self, Group, JobHold};
+use queue::rules::operator::pause::{self as pause_rule, Scope};
+use queue::rules::operator::{
     Actor, cancel as cancel_rule, requeue as requeue_rule, retry as retry_rule,
 };
 use queue::rules::prune as prune_rule;

@@ -9,7 +9,7 @@ use crate::output;
 use crate::session::{Act, Session};
 use archive::intake::cancelling;
 use queue::BatchState;
-use queue::rules::people::Actor;
+use queue::rules::operator::Actor;
 use queue::rules::replacing::{self, Replacement};
 use queue::rules::{batch, report};
 

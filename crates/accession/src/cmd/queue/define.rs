@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
 use archive::model::text::plural;
-use queue::rules::people::{Actor, cancel};
+use queue::rules::operator::{Actor, cancel};
 use queue::rules::{budget, pipelines};
 
 #[derive(clap::Args)]

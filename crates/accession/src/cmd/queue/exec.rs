@@ -13,7 +13,7 @@ use crate::cmd::queue::guard;
 use crate::cmd::queue::handed::Handed;
 use crate::cmd::queue::program_lock::{ProgramLock, byte_of};
 use crate::cmd::queue::template;
-use queue::runtime::{Context, Stop, Work};
+use queue::runtime::{Context, Handler, Stop};
 use queue::{Claimed, JobError, Outcome, subject};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -54,7 +54,7 @@ pub struct Exec {
     pub pass_output: bool,
 }
 
-impl Work for Exec {
+impl Handler for Exec {
     async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
         match self.run_program(job, context).await {
             Ok(outcome) => outcome,

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_duration};
 use queue::rules::history;
-use queue::rules::people::{Actor, review as seen_rule};
+use queue::rules::operator::{Actor, review as seen_rule};
 use queue::view::{self, JobView, ListFilter, ago, show_time};
 use queue::{Catalog, Status};
 use std::collections::BTreeMap;

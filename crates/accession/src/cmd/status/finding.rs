@@ -5,7 +5,7 @@ use super::Snapshot;
 use crate::output;
 use db::Micros;
 use queue::rules::breaker::Target;
-use queue::rules::people::pause::Pause;
+use queue::rules::operator::pause::Pause;
 use queue::view::{Blocked, FailureGroup, Hold, ago, show_time};
 use serde::Serialize;
 

@@ -128,7 +128,7 @@ pub fn of(seen: &Snapshot, findings: &[Finding]) -> Value {
         .iter()
         .map(|c| json!({"state": c.state, "batches": c.batches, "held": c.held, "unfinished": c.open}))
         .collect();
-    let list = |few: &queue::view::Few<Batch>| {
+    let list = |few: &queue::view::Limited<Batch>| {
         let shown: Vec<Value> = few.shown.iter().map(batch).collect();
         json!({"total": few.total, "shown": shown})
     };

@@ -14,7 +14,7 @@ use archive::pipeline::ingest::provisioning::Space;
 use archive::registry::view as registry;
 use db::Micros;
 use queue::Catalog;
-use queue::rules::people::pause::Pause;
+use queue::rules::operator::pause::Pause;
 use queue::view::{self, Limits, Overview, Stats, WorkerView};
 
 #[derive(clap::Args)]

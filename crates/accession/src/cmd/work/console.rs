@@ -7,7 +7,7 @@ use archive::app::Site;
 use archive::registry::brief::{Brief, brief};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use queue::rules::batch;
-use queue::runtime::{Observer, Told};
+use queue::runtime::{Observer, RunEvent};
 use queue::view::{ago, show_time};
 use queue::{Catalog, JobError, Status};
 use std::collections::{BTreeMap, VecDeque};
@@ -245,9 +245,9 @@ impl Totals {
 }
 
 impl Heard {
-    fn hear(&mut self, told: Told<'_>) {
+    fn hear(&mut self, told: RunEvent<'_>) {
         match told {
-            Told::Began { job, stage, subject } => {
+            RunEvent::Began { job, stage, subject } => {
                 let name = subject.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
                 let running = Running {
                     name: output::printable(name),
@@ -257,16 +257,16 @@ impl Heard {
                 };
                 self.running.insert(job, running);
             }
-            Told::Came { job, progress } => {
+            RunEvent::Came { job, progress } => {
                 if let Some(running) = self.running.get_mut(&job) {
                     running.progress = output::printable(&progress.to_string());
                 }
             }
-            Told::Over { job } => drop(self.running.remove(&job)),
+            RunEvent::Over { job } => drop(self.running.remove(&job)),
             // It goes on in its next stage.
-            Told::Settled { status: Status::Queued, error: None, .. } => {}
-            Told::Settled { .. } if self.happened.len() >= HAPPENED_MAX => self.beyond += 1,
-            Told::Settled { job, stage, status, error } => {
+            RunEvent::Settled { status: Status::Queued, error: None, .. } => {}
+            RunEvent::Settled { .. } if self.happened.len() >= HAPPENED_MAX => self.beyond += 1,
+            RunEvent::Settled { job, stage, status, error } => {
                 let (error, at) = (error.cloned(), db::system_now());
                 self.happened.push_back(Happened { job, stage, status, error, at });
             }
@@ -325,8 +325,8 @@ fn why(error: &JobError) -> String {
 mod tests {
     use super::*;
 
-    fn settled(job: i64, status: Status, error: Option<&JobError>) -> Told<'_> {
-        Told::Settled { job, stage: 1, status, error }
+    fn settled(job: i64, status: Status, error: Option<&JobError>) -> RunEvent<'_> {
+        RunEvent::Settled { job, stage: 1, status, error }
     }
 
     #[test]
@@ -356,12 +356,12 @@ mod tests {
         let text = |console: &Console| console.status(None, Some((0, 0)), &Totals::default());
         assert_eq!(text(&console), "waiting for deposits");
         for (job, subject) in [(7, "boxes/box-17/"), (8, "box-18")] {
-            console.heard().hear(Told::Began { job, stage: "storing", subject });
+            console.heard().hear(RunEvent::Began { job, stage: "storing", subject });
         }
         let progress = queue::Progress::bytes("storing", 1 << 20, Some(4 << 20));
-        console.heard().hear(Told::Came { job: 7, progress: &progress });
+        console.heard().hear(RunEvent::Came { job: 7, progress: &progress });
         assert_eq!(text(&console), "box-17: storing 1.0 MiB of 4.0 MiB (25%), 1 more");
-        console.heard().hear(Told::Over { job: 7 });
+        console.heard().hear(RunEvent::Over { job: 7 });
         assert_eq!(text(&console), "box-18: storing");
         let totals = Totals { preserved: 3, failed: 1 };
         let busy = console.status(None, Some((2, 14)), &totals);

@@ -20,8 +20,8 @@ use crate::transfer::fetch::Expect;
 use crate::transfer::share;
 use db::{Statement, Tx, statement};
 use queue::rules::batch::{self, Batch};
-use queue::runtime::{Context, Work};
-use queue::{Claimed, Outcome, Passed, StageSettings};
+use queue::runtime::{Context, Handler};
+use queue::{Carryover, Claimed, Outcome, StageSettings};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,12 +35,12 @@ impl Stage for Examining {
         StageSettings { workers: 8, ..StageSettings::default() }
     }
 
-    fn handler(site: &Arc<Site>) -> impl Work {
+    fn handler(site: &Arc<Site>) -> impl Handler {
         Examining(site.clone())
     }
 }
 
-impl Work for Examining {
+impl Handler for Examining {
     async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
         match examine(&self.0, job, context).await {
             Ok(outcome) => outcome,
@@ -93,7 +93,7 @@ async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<O
     deposit.kind = Some(kind.name().to_string());
     deposit.payload = kept.clone().or(deposit.payload);
     context.record(move |tx| examined(tx, id, kind, kept.as_deref()).map_err(into_queue));
-    context.pass_on(Passed::new((deposit, batch)));
+    context.carry_over(Carryover::new((deposit, batch)));
     Ok(Outcome::success())
 }
 
@@ -104,7 +104,7 @@ fn waits_for_a_server(deposit: &Deposit) -> bool {
 
 /// The deposit that a job is about, and its batch.
 pub(super) async fn of_job(site: &Site, job: &Claimed) -> Result<(Deposit, Batch)> {
-    if let Some(known) = job.passed.get::<(Deposit, Batch)>() {
+    if let Some(known) = job.carryover.get::<(Deposit, Batch)>() {
         return Ok(known.clone());
     }
     let id = batch_of(job)?;
@@ -112,7 +112,7 @@ pub(super) async fn of_job(site: &Site, job: &Claimed) -> Result<(Deposit, Batch
 }
 
 fn examined(tx: &mut Tx<'_>, batch: i64, kind: DepositKind, payload: Option<&str>) -> Result<()> {
-    const EXAMINED: Statement = statement!("sql/deposit_examined");
+    const EXAMINED: Statement = statement!(deposit::deposit_examined);
     tx.send(&EXAMINED, &db::params![batch, kind.name(), payload])?;
     Ok(())
 }

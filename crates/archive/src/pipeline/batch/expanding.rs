@@ -15,7 +15,7 @@ use crate::pipeline::Stage;
 use crate::registry::deposit::Deposit;
 use db::Db;
 use queue::rules::batch::{self, Entry};
-use queue::runtime::{Context, Work};
+use queue::runtime::{Context, Handler};
 use queue::{Catalog, Claimed, Outcome};
 use std::io::BufReader;
 use std::path::Path;
@@ -29,12 +29,12 @@ pub struct Expanding(Arc<Site>);
 impl Stage for Expanding {
     const NAME: &'static str = "expanding";
 
-    fn handler(site: &Arc<Site>) -> impl Work {
+    fn handler(site: &Arc<Site>) -> impl Handler {
         Expanding(site.clone())
     }
 }
 
-impl Work for Expanding {
+impl Handler for Expanding {
     async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
         match expand(&self.0, job, context).await {
             Ok(outcome) => outcome,

@@ -43,8 +43,8 @@ pub fn remove_directory(directory: &Path) -> Result<()> {
 
 /// The rows of a job that only its way through the stages needed.
 pub fn forget(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
-    const EVENTS: Statement = statement!("sql/forget_ingest_events");
-    const CLEANED: Statement = statement!("sql/ingest_cleaned");
+    const EVENTS: Statement = statement!(stages::forget_ingest_events);
+    const CLEANED: Statement = statement!(stages::ingest_cleaned);
     ingest::forget_files(tx, job)?;
     tx.send(&EVENTS, &db::params![job])?;
     give_back(tx, job)?;
@@ -94,6 +94,6 @@ async fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
 
 /// The stores that have a verified copy of everything that the job has read.
 fn preserved_in(tx: &mut Tx<'_>, job: i64) -> Result<Vec<String>> {
-    const STORES: Statement = statement!("sql/preserved_in");
+    const STORES: Statement = statement!(stages::preserved_in);
     Ok(tx.query::<(String,)>(&STORES, &db::params![job])?.into_iter().map(|(name,)| name).collect())
 }

@@ -57,6 +57,6 @@ fn name(format: &str) -> Option<String> {
 type Counted = (Option<String>, i64, i64, Option<String>);
 
 fn count_formats(tx: &mut Tx<'_>, job: i64) -> Result<Vec<Counted>, Error> {
-    const COUNT: Statement = statement!("sql/count_formats");
+    const COUNT: Statement = statement!(stages::count_formats);
     Ok(tx.query(&COUNT, &db::params![job])?)
 }

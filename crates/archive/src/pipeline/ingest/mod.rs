@@ -29,8 +29,8 @@ use crate::model::pipelines;
 use crate::model::profile::Profile;
 use crate::registry::ingest::{self, Ingest};
 use meter::Meter;
-use queue::runtime::{Context, Stop, Work};
-use queue::{Claimed, Outcome, Passed, StageSettings};
+use queue::runtime::{Context, Handler, Stop};
+use queue::{Carryover, Claimed, Outcome, StageSettings};
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl<S: Step> Stage for S {
         S::defaults()
     }
 
-    fn handler(site: &Arc<Site>) -> impl Work {
+    fn handler(site: &Arc<Site>) -> impl Handler {
         StepHandler::<S> { site: site.clone(), step: PhantomData }
     }
 }
@@ -132,7 +132,7 @@ impl Run<'_> {
     /// The job's row as it is to be written together with the outcome, and as the next stage gets
     /// it.
     pub fn to_save(&self) -> Ingest {
-        self.context.pass_on(passed(&self.ingest, &self.profile));
+        self.context.carry_over(passed(&self.ingest, &self.profile));
         self.ingest.clone()
     }
 
@@ -183,7 +183,7 @@ struct StepHandler<S> {
     step: PhantomData<fn() -> S>,
 }
 
-impl<S: Step> Work for StepHandler<S> {
+impl<S: Step> Handler for StepHandler<S> {
     async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
         let done = self.go(job, context).await;
         match done {
@@ -216,7 +216,7 @@ fn is_of_another(job: &Claimed, error: &queue::JobError) -> bool {
 impl<S: Step> StepHandler<S> {
     async fn go(&self, job: &Claimed, context: &Context) -> Result<Outcome> {
         let item = Item::parse(job.payload.as_deref())?;
-        let (ingest, profile) = match job.passed.get::<(Ingest, Profile)>() {
+        let (ingest, profile) = match job.carryover.get::<(Ingest, Profile)>() {
             Some(known) => known.clone(),
             None => self.load(job, context).await?,
         };
@@ -224,7 +224,7 @@ impl<S: Step> StepHandler<S> {
         let meter = Meter::default();
         let run =
             Run { site: &self.site, job, context, item, ingest, profile, meter: meter.clone() };
-        context.pass_on(passed(&run.ingest, &run.profile));
+        context.carry_over(passed(&run.ingest, &run.profile));
         meter.during(context, Box::pin(S::run(run))).await
     }
 
@@ -276,10 +276,10 @@ fn discarded(job: i64) -> Error {
 }
 
 /// What the next stage would find in the database.
-fn passed(ingest: &Ingest, profile: &Profile) -> Passed {
+fn passed(ingest: &Ingest, profile: &Profile) -> Carryover {
     let said = (&ingest.said, &ingest.metadata);
     let parts = (&ingest.package, said, &ingest.stores, &ingest.summary, profile);
-    let passed = Passed::new((ingest.clone(), profile.clone()));
+    let passed = Carryover::new((ingest.clone(), profile.clone()));
     match size(&parts) {
         // In memory it takes more than in JSON.
         Some(bytes) => passed.keep(2 * bytes),

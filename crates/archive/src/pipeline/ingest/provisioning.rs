@@ -105,10 +105,10 @@ pub fn admit(
     needed: &Demand,
     space: &Space,
 ) -> Result<Admission> {
-    const LOCK: Statement = statement!("sql/lock_reservations", per engine);
-    const RESERVED: Statement = statement!("sql/reserved_bytes");
-    const RESERVE: Statement = statement!("sql/reserve_space");
-    const FAILED: Statement = statement!("sql/failed_with_data");
+    const LOCK: Statement = statement!(space::lock_reservations);
+    const RESERVED: Statement = statement!(space::reserved_bytes);
+    const RESERVE: Statement = statement!(space::reserve_space);
+    const FAILED: Statement = statement!(space::failed_with_data);
     let (bytes, more) = (needed.bytes, needed.bytes.saturating_sub(needed.written));
     let limit = space.admitted();
     if bytes > limit {
@@ -154,7 +154,7 @@ fn plural_failed(count: i64) -> String {
 
 /// Gives back what a job had reserved.
 pub fn give_back(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
-    const GIVE_BACK: Statement = statement!("sql/give_back_space");
+    const GIVE_BACK: Statement = statement!(space::give_back_space);
     tx.send(&GIVE_BACK, &db::params![job])?;
     Ok(())
 }

@@ -155,7 +155,7 @@ fn record_checks(
     ingest: &Ingest,
     checked: &[(String, Counted)],
 ) -> Result<()> {
-    const CURRENT_READ: Statement = statement!("sql/copy_current_read");
+    const CURRENT_READ: Statement = statement!(stages::copy_current_read);
     let now = tx.now();
     let mut events = events::kept(tx, ingest.job)?;
     events.retain(|event| event.kind == EventType::Recovery.as_str());

@@ -121,7 +121,7 @@ fn no_space(work: &WorkSpace, why: &str) -> Error {
 }
 
 fn reserved_by(tx: &mut Tx<'_>, job: i64) -> Result<u64> {
-    const RESERVED: Statement = statement!("sql/reserved_by_job");
+    const RESERVED: Statement = statement!(space::reserved_by_job);
     let found: Option<(i64,)> = tx.first(&RESERVED, &db::params![job])?;
     Ok(found.and_then(|(bytes,)| u64::try_from(bytes).ok()).unwrap_or(0))
 }

@@ -220,7 +220,7 @@ fn source_of(original: &Package) -> String {
 /// Files that an earlier run has read from the same package; what it read from another is
 /// forgotten.
 async fn read_so_far(run: &Run<'_>, original: &Package) -> Result<Vec<Done>> {
-    const DONE: db::Statement = db::statement!("sql/files_read");
+    const DONE: db::Statement = db::statement!(stages::files_read);
     let (id, stage, source) = (run.id(), run.job.stage, source_of(original));
     let (done, same) = run
         .site

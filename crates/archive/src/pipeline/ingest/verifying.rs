@@ -482,7 +482,7 @@ fn hash(reader: &mut dyn Read, hasher: &mut SingleHasher) -> std::io::Result<()>
 /// What happened so far becomes part of the version's record; with it goes the mark that all was
 /// looked at, so that what fails from here on need not do it again.
 async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Result<Vec<Event>> {
-    const REQUEUED_BY: db::Statement = db::statement!("sql/requeued_by");
+    const REQUEUED_BY: db::Statement = db::statement!(stages::requeued_by);
     let id = run.id();
     let stores: Vec<(String, Counted, u64, Option<i64>)> = verified
         .iter()

@@ -10,7 +10,7 @@ use crate::registry::reports;
 use crate::report;
 use crate::transfer::callback::Callback;
 use crate::transfer::mail::{self, Mail, MailSettings, Security};
-use queue::runtime::{Context, Work};
+use queue::runtime::{Context, Handler};
 use queue::{Catalog, Claimed, Outcome, StageSettings};
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ impl Stage for Sending {
         StageSettings { max_attempts: 10, ..StageSettings::default() }
     }
 
-    fn handler(site: &Arc<Site>) -> impl Work {
+    fn handler(site: &Arc<Site>) -> impl Handler {
         Sending(site.clone())
     }
 }
 
-impl Work for Sending {
+impl Handler for Sending {
     async fn run(&self, job: &Claimed, context: &Context) -> Outcome {
         match send(&self.0, job, context).await {
             Ok(outcome) => outcome,

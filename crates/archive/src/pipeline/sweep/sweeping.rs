@@ -4,7 +4,7 @@ use crate::app::Site;
 use crate::model::error::Result;
 use crate::pipeline::Stage;
 use crate::stores::store_error;
-use queue::runtime::{Context, Work};
+use queue::runtime::{Context, Handler};
 use queue::{Claimed, Outcome};
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ pub struct Sweeping(Arc<Site>);
 impl Stage for Sweeping {
     const NAME: &'static str = "sweeping";
 
-    fn handler(site: &Arc<Site>) -> impl Work {
+    fn handler(site: &Arc<Site>) -> impl Handler {
         Sweeping(site.clone())
     }
 }
 
-impl Work for Sweeping {
+impl Handler for Sweeping {
     async fn run(&self, job: &Claimed, _: &Context) -> Outcome {
         let identifier = String::from_utf8_lossy(job.payload.as_deref().unwrap_or_default());
         match sweep(&self.0, &identifier).await {

@@ -54,7 +54,7 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     async fn page(&self, after: &(String, i64)) -> Result<Vec<FileView>> {
-        const FILES: Statement = statement!("sql/list_all_files");
+        const FILES: Statement = statement!(objects::list_all_files);
         let (id, (path, since)) = (self.check.object.id, after.clone());
         let read = move |tx: &mut db::Tx<'_>| {
             Ok::<_, crate::Error>(tx.query(&FILES, &db::params![id, &path, since, PAGE])?)

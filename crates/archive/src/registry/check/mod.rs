@@ -154,7 +154,7 @@ async fn recorded(site: &Arc<Site>, object: &ObjectView, store: &str) -> Result<
 
 /// Whether a job is making a version of the object visible.
 pub(super) async fn is_being_sealed(site: &Arc<Site>, identifier: &str) -> Result<bool> {
-    const SEALING: db::Statement = db::statement!("sql/is_being_sealed");
+    const SEALING: db::Statement = db::statement!(copies::is_being_sealed);
     let identifier = identifier.to_string();
     let find = move |tx: &mut db::Tx<'_>| {
         Ok::<_, Error>(tx.first::<(i64,)>(&SEALING, &db::params![&identifier])?.is_some())

@@ -33,7 +33,7 @@ const PORTION: usize = 1000;
 /// Records the outcome. A listing that finds nothing is no news: nothing was read. Only a look that
 /// read everything and found it good renews `verified_at`.
 pub fn record(tx: &mut Tx<'_>, outcome: &Outcome<'_>) -> Result<()> {
-    const CHECKED: Statement = statement!("sql/copy_checked");
+    const CHECKED: Statement = statement!(copies::copy_checked);
     let Outcome { depth, seen, copy, began, .. } = outcome;
     let damage: Vec<&Finding> = seen.findings.iter().filter(|f| f.is_damage()).collect();
     let read = *depth == Depth::Reading && seen.counts.read > 0;

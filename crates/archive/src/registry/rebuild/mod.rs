@@ -184,7 +184,7 @@ struct AnotherCopy {
 
 /// Takes in a copy of what is known from another store, if it is the same: whether it was new.
 fn adopt(tx: &mut Tx<'_>, copy: &AnotherCopy) -> Result<bool> {
-    const COPY: Statement = statement!("sql/put_copy");
+    const COPY: Statement = statement!(copies::put_copy);
     let Some((id,)) = find_id(tx, copy.object.id())? else { return Ok(false) };
     let copies = view::copies(tx, id)?;
     if copies.iter().any(|c| c.store == copy.store && c.version == copy.version) {
@@ -232,12 +232,12 @@ fn has_files(tx: &mut Tx<'_>, id: i64, copy: &AnotherCopy) -> Result<bool> {
 }
 
 fn head_of(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<i64>> {
-    const HEAD: Statement = statement!("sql/head_of_object");
+    const HEAD: Statement = statement!(rebuild::head_of_object);
     Ok(tx.first::<(i64,)>(&HEAD, &db::params![identifier])?.map(|r| r.0))
 }
 
 fn find_id(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<(i64,)>> {
-    const FIND: Statement = statement!("sql/object_id_of");
+    const FIND: Statement = statement!(rebuild::object_id_of);
     Ok(tx.first(&FIND, &db::params![identifier])?)
 }
 
@@ -245,12 +245,12 @@ fn find_id(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<(i64,)>> {
 /// registry: for comparing two of them.
 pub fn dump(tx: &mut Tx<'_>) -> Result<Vec<String>> {
     const DUMPS: [Statement; 6] = [
-        statement!("sql/dump_objects"),
-        statement!("sql/dump_versions"),
-        statement!("sql/dump_files"),
-        statement!("sql/dump_directories"),
-        statement!("sql/dump_copies"),
-        statement!("sql/dump_events"),
+        statement!(rebuild::dump_objects),
+        statement!(rebuild::dump_versions),
+        statement!(rebuild::dump_files),
+        statement!(rebuild::dump_directories),
+        statement!(rebuild::dump_copies),
+        statement!(rebuild::dump_events),
     ];
     let mut lines: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (index, statement) in DUMPS.iter().enumerate() {

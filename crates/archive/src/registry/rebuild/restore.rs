@@ -20,15 +20,15 @@ pub(super) struct Facts {
 
 pub(super) fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
     const FORGET: [Statement; 6] = [
-        statement!("sql/forget_directories"),
-        statement!("sql/forget_versions"),
-        statement!("sql/forget_files"),
-        statement!("sql/forget_copies"),
-        statement!("sql/forget_local_ids"),
-        statement!("sql/forget_object"),
+        statement!(rebuild::forget_directories),
+        statement!(rebuild::forget_versions),
+        statement!(rebuild::forget_files),
+        statement!(rebuild::forget_copies),
+        statement!(rebuild::forget_local_ids),
+        statement!(rebuild::forget_object),
     ];
-    const OBJECT: Statement = statement!("sql/restore_object");
-    const LOCAL_ID: Statement = statement!("sql/add_local_id");
+    const OBJECT: Statement = statement!(rebuild::restore_object);
+    const LOCAL_ID: Statement = statement!(objects::add_local_id);
     let (Some(first), Some(last)) = (facts.versions.first(), facts.versions.last()) else {
         return Ok(());
     };
@@ -87,7 +87,7 @@ const PORTION: usize = 1000;
 /// A file's row is valid from the version that brought it to the last one that has it, by the
 /// inventory: that is what others believe too.
 fn restore_files(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
-    const COUNT: Statement = statement!("sql/count_object");
+    const COUNT: Statement = statement!(rebuild::count_object);
     for (index, record) in facts.versions.iter().enumerate() {
         let mut portion = Vec::with_capacity(PORTION);
         record.for_each_file(|line| {
@@ -105,7 +105,7 @@ fn restore_files(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
 }
 
 fn send_files(tx: &mut Tx<'_>, id: i64, facts: &Facts, index: usize, lines: &[Line]) -> Result<()> {
-    const FILE: Statement = statement!("sql/restore_files", per engine);
+    const FILE: Statement = statement!(rebuild::restore_files);
     let inventory = facts.object.inventory();
     let later = inventory.versions().get(index..).unwrap_or_default();
     let text = |v: &Option<serde_json::Value>| v.as_ref().map(ToString::to_string);
@@ -134,9 +134,9 @@ fn send_files(tx: &mut Tx<'_>, id: i64, facts: &Facts, index: usize, lines: &[Li
 }
 
 fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
-    const VERSION: Statement = statement!("sql/insert_version");
-    const COUNT: Statement = statement!("sql/count_old_version");
-    const DIRECTORIES: Statement = statement!("sql/restore_directories", per engine);
+    const VERSION: Statement = statement!(record::insert_version);
+    const COUNT: Statement = statement!(rebuild::count_old_version);
+    const DIRECTORIES: Statement = statement!(rebuild::restore_directories);
     for carried in &facts.versions {
         let Line::Version {
             number,
@@ -191,7 +191,7 @@ fn restore_copy(
     facts: &Facts,
     fixity_micros: Micros,
 ) -> Result<()> {
-    const COPY: Statement = statement!("sql/put_copy");
+    const COPY: Statement = statement!(copies::put_copy);
     // What came first is due first.
     let first = facts.versions.first().map_or(at, Record::at);
     let due = first.saturating_add(fixity_micros);

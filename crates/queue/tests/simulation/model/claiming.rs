@@ -1,7 +1,7 @@
 //! Claiming, by the model: which answers are allowed, and what follows from the one given.
 
 use super::{Job, Model, Place, Running, Verdict, same};
-use queue::rules::moving::Places;
+use queue::rules::moving::FreeSlots;
 use queue::{Amounts, Claimed, Settled};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,7 +107,12 @@ impl Model {
 
     /// Jobs that were claimed for their next stage by the call that settled them: as claims are, and
     /// past nobody who waited there.
-    pub(super) fn carried(&mut self, worker: i64, places: &Places, answers: &[Settled]) -> Verdict {
+    pub(super) fn carried(
+        &mut self,
+        worker: i64,
+        places: &FreeSlots,
+        answers: &[Settled],
+    ) -> Verdict {
         let mut carried: Vec<&Claimed> = answers.iter().filter_map(Settled::carried).collect();
         carried.sort_by_key(|one| one.lease.token);
         let mut left = places.clone();

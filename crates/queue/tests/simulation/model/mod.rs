@@ -5,11 +5,11 @@ mod adding;
 mod batches;
 mod claiming;
 mod finishing;
-mod people;
+mod operator;
 
 use crate::call::{Answer, Call, Whose};
 use crate::world;
-use queue::rules::people::pause::Scope;
+use queue::rules::operator::pause::Scope;
 use queue::{Amounts, BatchState, Error, Lease, Status};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -433,7 +433,7 @@ impl Model {
     /// Compares the answer to a call with what the model expects, and follows it.
     pub fn follow(&mut self, call: &Call, answer: &Result<Answer, Error>) -> Verdict {
         match (self.predict(call), answer) {
-            (Some(code), Err(error)) if error.code() == code => Ok(()),
+            (Some(code), Err(error)) if error.code().as_str() == code => Ok(()),
             (Some(code), other) => {
                 Err(format!("it should be refused as `{code}`; it is {}", shown(other)))
             }

@@ -205,8 +205,8 @@ pub(super) async fn whole_copy(
 }
 
 async fn page(run: &Run<'_>, which: Which, after: &str, limit: i64) -> Result<Vec<FileView>> {
-    const HELD: Statement = statement!("sql/held_files");
-    const CARRIED: Statement = statement!("sql/carried_files");
+    const HELD: Statement = statement!(stages::held_files);
+    const CARRIED: Statement = statement!(stages::carried_files);
     let (object, job, after) = (run.ingest.object.unwrap_or(0), run.id(), after.to_string());
     let statement = match which {
         Which::Held => HELD,

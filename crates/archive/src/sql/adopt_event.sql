@@ -1,1 +1,0 @@
-update events set object = $2 where id = $1

@@ -1,1 +1,0 @@
-select object from copies where store = $1 and key = $2

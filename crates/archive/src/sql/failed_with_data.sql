@@ -1,2 +1,0 @@
--- Failed jobs whose work data are still kept.
-select count(*) from ingests i join failures f on f.job = i.job where i.cleaned_at is null

@@ -1,1 +1,0 @@
-select profile from collections where name = $1

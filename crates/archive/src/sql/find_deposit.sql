@@ -1,1 +1,0 @@
-select batch, kind, source, name, options, payload, created_at from deposits where batch = $1

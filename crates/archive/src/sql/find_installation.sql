@@ -1,1 +1,0 @@
-select id from installation order by id limit 1

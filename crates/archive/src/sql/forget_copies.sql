@@ -1,1 +1,0 @@
-delete from copies where object = $1

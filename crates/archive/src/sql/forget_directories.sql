@@ -1,1 +1,0 @@
-delete from empty_directories where object = $1

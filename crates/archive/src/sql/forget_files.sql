@@ -1,1 +1,0 @@
-delete from files where object = $1

@@ -1,1 +1,0 @@
-delete from ingest_directories where job = $1

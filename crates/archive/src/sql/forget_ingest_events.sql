@@ -1,1 +1,0 @@
-delete from ingest_events where job = $1

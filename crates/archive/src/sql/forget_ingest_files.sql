@@ -1,1 +1,0 @@
-delete from ingest_files where job = $1

@@ -1,1 +1,0 @@
-delete from local_ids where object = $1

@@ -1,1 +1,0 @@
-delete from objects where id = $1

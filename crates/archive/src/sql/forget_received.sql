@@ -1,1 +1,0 @@
-delete from received where place = $1 and batch = $2

@@ -1,1 +1,0 @@
-delete from versions where object = $1

@@ -1,1 +1,0 @@
-update objects set watched = null where id = $1

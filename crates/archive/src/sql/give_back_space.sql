@@ -1,1 +1,0 @@
-delete from space_reservations where job = $1

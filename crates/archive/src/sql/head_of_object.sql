@@ -1,1 +1,0 @@
-select head from objects where identifier = $1

@@ -1,1 +1,0 @@
-update ingests set cleaned_at = $2 where job = $1

@@ -1,1 +1,0 @@
-update ingests set recorded_at = $2 where job = $1

@@ -1,1 +1,0 @@
-select event from ingest_events where job = $1

@@ -1,1 +1,0 @@
-select coalesce(max(at), 0) from told_reviews

@@ -1,1 +1,0 @@
-select name, profile, created_at, created_by, updated_at from collections order by name

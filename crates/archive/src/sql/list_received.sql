@@ -1,1 +1,0 @@
-select place, batch from received

@@ -1,1 +1,0 @@
-select count(*) from (select pg_advisory_xact_lock(6020, 1)) as locked

@@ -1,1 +1,0 @@
-update messages set sent_at = $2 where id = $1

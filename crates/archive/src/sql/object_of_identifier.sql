@@ -1,1 +1,0 @@
-select id from objects where identifier = $1

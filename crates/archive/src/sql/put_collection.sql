@@ -1,4 +1,0 @@
-insert into collections (name, profile, created_at, created_by, updated_at)
-values ($1, $2, $3, $4, $3)
-on conflict (name) do update set profile = excluded.profile, updated_at = excluded.updated_at
-where collections.profile <> excluded.profile

@@ -1,1 +1,0 @@
-select number, subject, who, reason from cancelled_rows where batch = $1 and number > $2 order by number limit $3

@@ -1,1 +1,0 @@
-select bytes from space_reservations where job = $1

@@ -1,1 +1,0 @@
-insert into empty_directories (object, version, path, modified) values ($1, $2, $3, $4)

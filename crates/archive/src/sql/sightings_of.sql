@@ -1,1 +1,0 @@
-select name, fingerprint, seen_at, state, batch from sightings where watch = $1

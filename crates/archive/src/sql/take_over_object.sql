@@ -1,1 +1,0 @@
-update objects set job = $2 where id = $1

@@ -1,2 +1,0 @@
-update sightings set state = $5
-where watch = $1 and name = $2 and batch = $3 and state = $4

@@ -1,1 +1,0 @@
-select kind, id, who, at, reason from pauses order by at

@@ -1,1 +1,0 @@
-select id, pipeline, position, name, settings from stages order by pipeline, position

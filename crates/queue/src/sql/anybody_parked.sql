@@ -1,1 +1,0 @@
-select 1 from waiting where state = 1 limit 1

@@ -1,1 +1,0 @@
-select prepared_by from batches where id = $1

@@ -1,5 +1,0 @@
--- The worker's row is locked: one that is being ended must not get jobs that nobody would take back.
-select w.workspaces
-from workers w
-where w.id = $1 and w.ended_at is null and w.lease_until >= $2 and not exists (select 1 from pauses)
-for share of w

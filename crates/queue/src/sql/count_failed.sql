@@ -1,1 +1,0 @@
-select stage, count(*) from failures group by stage

@@ -1,1 +1,0 @@
-delete from holds where kind = $1 and name = $2

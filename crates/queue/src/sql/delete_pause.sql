@@ -1,1 +1,0 @@
-delete from pauses where kind = $1 and id = $2

@@ -1,1 +1,0 @@
-delete from batch_entries where batch = $1

@@ -1,1 +1,0 @@
-select id, lock from waiting where stage = $1 and state = 2 and due <= $2 order by due limit $3

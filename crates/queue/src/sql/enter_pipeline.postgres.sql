@@ -1,1 +1,0 @@
-select pg_advisory_xact_lock_shared(1094927183, cast(cast($1 as bigint) as integer))

@@ -1,1 +1,0 @@
-delete from checkpoints where job = $1 and stage = $2

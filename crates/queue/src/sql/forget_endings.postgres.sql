@@ -1,1 +1,0 @@
-delete from endings where job = any ($1::bigint[])

@@ -1,1 +1,0 @@
-delete from endings where job = $1

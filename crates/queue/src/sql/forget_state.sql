@@ -1,1 +1,0 @@
-delete from states where job = $1 and stage = $2

@@ -1,1 +1,0 @@
-delete from targets where name = $1 and opened_at is null and errors = 0

@@ -1,1 +1,0 @@
-delete from reservations where job = any ($1::bigint[]) returning resource

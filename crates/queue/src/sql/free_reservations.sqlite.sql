@@ -1,1 +1,0 @@
-delete from reservations where job = $1 returning resource

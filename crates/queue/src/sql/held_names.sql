@@ -1,1 +1,0 @@
-select kind, name from holds

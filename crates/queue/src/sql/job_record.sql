@@ -1,1 +1,0 @@
-select batch, collection, targets, workspace, priority from job_records where id = $1

@@ -1,1 +1,0 @@
-select resource, amount from reservations where job = $1

@@ -1,1 +1,0 @@
-select subject from job_records where id = $1

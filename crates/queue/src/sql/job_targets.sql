@@ -1,1 +1,0 @@
-select targets from job_records where id = $1

@@ -1,1 +1,0 @@
-delete from waiting where id = $1

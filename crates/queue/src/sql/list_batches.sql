@@ -1,5 +1,0 @@
-select id, label, pipeline, collection, submitter, mode, state, held, priority, total, open, succeeded, failed, cancelled,
-  moved, created_at, updated_at, error,
-  case when state in (0, 1) and exists (
-    select 1 from holds h where h.kind = 'collection' and h.name = batches.collection) then 1 else 0 end
-from batches where id < $1 and (cast($2 as bigint) is null or state = $2) order by id desc limit $3

@@ -1,1 +1,0 @@
-select stages, workspaces from workers where ended_at is null and lease_until >= $1

@@ -1,1 +1,0 @@
-select 'waiting' where $1 is null

@@ -1,1 +1,0 @@
-select name, total from resources order by name

@@ -1,1 +1,0 @@
-update reservations set worker = $2 where job = $1

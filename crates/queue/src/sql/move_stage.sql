@@ -1,1 +1,0 @@
-update stages set position = $2 where id = $1

@@ -1,1 +1,0 @@
-delete from checkpoints where job = any ($1::bigint[])

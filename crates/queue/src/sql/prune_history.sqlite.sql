@@ -1,1 +1,0 @@
-delete from history where job = $1

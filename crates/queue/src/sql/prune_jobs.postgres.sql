@@ -1,1 +1,0 @@
-delete from job_records where id = any ($1::bigint[])

@@ -1,1 +1,0 @@
-delete from job_records where id = $1

@@ -1,1 +1,0 @@
-delete from minutes where minute < $1

@@ -1,1 +1,0 @@
-delete from replacements where job = $1

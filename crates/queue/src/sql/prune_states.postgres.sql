@@ -1,1 +1,0 @@
-delete from states where job = any ($1::bigint[])

@@ -1,1 +1,0 @@
-delete from tries where job = any ($1::bigint[])

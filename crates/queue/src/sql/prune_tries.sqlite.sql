@@ -1,1 +1,0 @@
-delete from tries where job = $1

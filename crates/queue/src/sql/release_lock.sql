@@ -1,1 +1,0 @@
-delete from started where lock = $1 and id = $2

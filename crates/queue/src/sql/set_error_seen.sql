@@ -1,1 +1,0 @@
-update started set error_seen = $5 where lock = $1 and id = $2 and token = $3 and worker = $4

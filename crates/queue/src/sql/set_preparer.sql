@@ -1,1 +1,0 @@
-update batches set prepared_by = $2 where id = $1

@@ -1,1 +1,0 @@
-update pipelines set restart_position = $2 where id = $1

@@ -1,1 +1,0 @@
-select count(*) from waiting where stage = $1

@@ -1,1 +1,0 @@
-select pg_advisory_xact_lock(1094927182, 1)

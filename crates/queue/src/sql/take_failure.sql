@@ -1,1 +1,0 @@
-delete from failures where job = $1 returning stage, recoverable, overtaken, discarded

@@ -1,1 +1,0 @@
-delete from resources where name = $1

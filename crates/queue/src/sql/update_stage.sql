@@ -1,1 +1,0 @@
-update stages set settings = $2 where id = $1

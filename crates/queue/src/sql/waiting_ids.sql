@@ -1,1 +1,0 @@
-select id from waiting where stage = $1 order by id limit $2

@@ -1,1 +1,0 @@
-select needs from waiting where id = $1

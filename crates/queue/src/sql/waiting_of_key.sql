@@ -1,1 +1,0 @@
-select id from waiting where lock = $1 and coalesce_key = $2

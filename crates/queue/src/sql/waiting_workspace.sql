@@ -1,1 +1,0 @@
-select workspace from waiting where id = $1

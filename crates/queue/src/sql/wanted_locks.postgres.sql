@@ -1,1 +1,0 @@
-select distinct lock from waiting where lock = any ($1::text[]) and state = 1
