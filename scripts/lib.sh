@@ -33,6 +33,14 @@ find_postgres() {
   [ -n "$postgres_bin" ]
 }
 
+# Programs that judge what the tests write: xmllint, openssl, script.
+install_tools() {
+  if command -v xmllint >/dev/null && command -v openssl >/dev/null && command -v script >/dev/null; then return; fi
+  if [ "$(id -u)" != 0 ]; then echo "xmllint, openssl and script are needed; install them, or run this as root" >&2; exit 1; fi
+  apt-get update -q
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -q libxml2-utils openssl bsdutils
+}
+
 # Starts a private server and exports ACCESSION_TEST_POSTGRES.
 start_postgres() {
   if ! find_postgres; then

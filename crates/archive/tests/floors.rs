@@ -1,5 +1,7 @@
 //! The floors of this crate: a module uses its own floor and those below it, never one above.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -152,7 +152,7 @@ fn mail(to: &str) -> Mail {
 #[tokio::test]
 async fn a_server_that_others_wrote_takes_our_mail() {
     let Some(python) = python() else {
-        eprintln!("skipped: python3 with aiosmtpd is not there and cannot be installed");
+        testing::skip("python3 with aiosmtpd is not there and cannot be installed");
         return;
     };
     let mut server = Server::start(&python, &[]);
@@ -184,7 +184,7 @@ async fn a_server_that_others_wrote_takes_our_mail() {
 async fn starttls_with_a_login() {
     let directory = tempfile::tempdir().unwrap();
     let (Some(python), Some((certificate, key))) = (python(), certificate(directory.path())) else {
-        eprintln!("skipped: python3 with aiosmtpd or openssl is not there");
+        testing::skip("python3 with aiosmtpd or openssl is not there");
         return;
     };
     let password = directory.path().join("password");
@@ -221,7 +221,7 @@ async fn starttls_with_a_login() {
 async fn tls_from_the_start_with_a_login() {
     let directory = tempfile::tempdir().unwrap();
     let (Some(python), Some((certificate, key))) = (python(), certificate(directory.path())) else {
-        eprintln!("skipped: python3 with aiosmtpd or openssl is not there");
+        testing::skip("python3 with aiosmtpd or openssl is not there");
         return;
     };
     let password = directory.path().join("password");

@@ -5,14 +5,6 @@
 use bagit::{Bag, Options, Severity};
 use std::path::{Path, PathBuf};
 
-fn corpus() -> Option<PathBuf> {
-    let directory = std::env::var_os("ACCESSION_CORPORA")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora"));
-    let file = directory.join("bagit-conformance.tar.gz");
-    file.exists().then_some(file)
-}
-
 fn unpack(file: &Path, into: &Path) {
     let reader = flate2::read::GzDecoder::new(std::fs::File::open(file).unwrap());
     tar::Archive::new(reader).unpack(into).unwrap();
@@ -41,10 +33,7 @@ fn cases(root: &Path) -> Vec<(String, PathBuf)> {
 
 #[test]
 fn every_case_has_the_outcome_that_the_suite_says() {
-    let Some(file) = corpus() else {
-        println!("skipped: bagit-conformance.tar.gz is not at hand (set ACCESSION_CORPORA)");
-        return;
-    };
+    let Some(file) = testing::corpus("bagit-conformance.tar.gz") else { return };
     let directory = tempfile::tempdir().unwrap();
     unpack(&file, directory.path());
     let cases = cases(directory.path());

@@ -51,10 +51,7 @@ async fn run_all(cases: &[Case], fixity: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_cases_in_a_local_directory() {
-    let Some(fixtures) = support::fixtures() else {
-        println!("skipped: the OCFL fixtures are not there");
-        return;
-    };
+    let Some(fixtures) = support::fixtures() else { return };
     let store = support::local(fixtures.path());
     let cases: Vec<Case> = support::cases(fixtures.path())
         .into_iter()
@@ -67,10 +64,7 @@ async fn all_cases_in_a_local_directory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_cases_on_s3() {
-    let Some(fixtures) = support::fixtures() else {
-        println!("skipped: the OCFL fixtures are not there");
-        return;
-    };
+    let Some(fixtures) = support::fixtures() else { return };
     // The server keeps objects as files. Each case is a bucket of its own, because this server
     // looks through a whole bucket to list a prefix of it.
     let served = support::scratch();

@@ -115,6 +115,6 @@ fn on_sqlite() {
 fn on_postgres() {
     match World::postgres(4, None) {
         Some(world) => suite(&world),
-        None => println!("skipped on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
+        None => testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
     }
 }

@@ -67,7 +67,7 @@ fn nothing_is_stranded_on_sqlite() {
 fn nothing_is_stranded_on_postgres() {
     match World::postgres(4, None) {
         Some(world) => nothing_is_stranded(&world),
-        None => println!("skipped on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
+        None => testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
     }
 }
 
@@ -122,6 +122,6 @@ fn a_batch_ends_with_its_queue_on_sqlite() {
 fn a_batch_ends_with_its_queue_on_postgres() {
     match World::postgres(1, None) {
         Some(world) => a_batch_ends_with_its_queue(&world),
-        None => println!("skipped on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
+        None => testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
     }
 }

@@ -141,7 +141,7 @@ fn from_the_first_schema_on_sqlite() {
 #[test]
 fn from_the_first_schema_on_postgres() {
     let Some(fresh) = support::server::FreshDatabase::create() else {
-        println!("skipped on PostgreSQL: ACCESSION_TEST_POSTGRES is not set");
+        testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set");
         return;
     };
     from_the_first(&Address::parse(&fresh.url).unwrap());

@@ -103,7 +103,7 @@ fn plan(world: &World, sql: &str) -> Vec<String> {
 #[test]
 fn hot_statements_use_indexes_whatever_postgres_believes() {
     let Some(world) = World::postgres(1, None) else {
-        println!("skipped on PostgreSQL: ACCESSION_TEST_POSTGRES is not set");
+        testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set");
         return;
     };
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sql");

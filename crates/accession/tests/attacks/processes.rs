@@ -267,7 +267,7 @@ fn starting_server(server: &str, refusals: u32) -> (String, Arc<AtomicU32>) {
 #[test]
 fn a_command_waits_for_a_database_that_is_starting_up() {
     let Some(database) = database_of_its_own() else {
-        println!("skipped: ACCESSION_TEST_POSTGRES is not set");
+        testing::skip("ACCESSION_TEST_POSTGRES is not set");
         return;
     };
     let (url, refused) = starting_server(&database, 4);

@@ -62,7 +62,7 @@ fn killed_at_every_failpoint_it_is_finished_by_another() {
 #[test]
 fn killed_on_postgres_and_s3_it_is_finished_by_another() {
     let Some(world) = World::remote() else {
-        println!("skipped: ACCESSION_TEST_POSTGRES is not set");
+        testing::skip("ACCESSION_TEST_POSTGRES is not set");
         return;
     };
     let names = [

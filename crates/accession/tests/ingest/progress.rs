@@ -70,7 +70,7 @@ fn on_a_terminal(world: &World, line: &str) -> Option<String> {
     match command.output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(error) => {
-            println!("skipped: no terminal can be had from `script`: {error}");
+            testing::skip(&format!("no terminal can be had from `script`: {error}"));
             None
         }
     }

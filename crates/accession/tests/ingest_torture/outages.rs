@@ -17,7 +17,7 @@ fn large(server: &Server) -> World {
 fn postgres() -> Option<Server> {
     let server = Server::start();
     if server.is_none() {
-        println!("skipped: no PostgreSQL binaries found");
+        testing::skip("no PostgreSQL binaries found");
     }
     server
 }

@@ -36,7 +36,7 @@ fn nothing_is_lost_or_doubled_on_sqlite() {
 #[test]
 fn nothing_is_lost_or_doubled_on_postgres_that_crashes() {
     let Some(mut server) = server::Server::start() else {
-        println!("skipped: no PostgreSQL binaries found");
+        testing::skip("no PostgreSQL binaries found");
         return;
     };
     let dir = tempfile::tempdir().unwrap();

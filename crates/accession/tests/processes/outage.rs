@@ -43,7 +43,7 @@ fn until(what: &str, log: &Path, holds: impl Fn() -> bool) {
 #[test]
 fn a_worker_says_once_that_it_waits_for_the_database_and_once_that_it_is_back() {
     let Some(mut server) = Server::start() else {
-        println!("skipped: no PostgreSQL binaries found");
+        testing::skip("no PostgreSQL binaries found");
         return;
     };
     let dir = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ impl SmallDisk {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={mebibytes}m"), "tmpfs"]);
         if !mount.arg(disk.0.path()).output().is_ok_and(|o| o.status.success()) {
-            println!("skipped: a tmpfs cannot be mounted here");
+            testing::skip("a tmpfs cannot be mounted here");
             return None;
         }
         Some(disk)

@@ -75,7 +75,7 @@ impl World {
         test(&World::local(1));
         match World::remote() {
             Some(world) => test(&world),
-            None => println!("skipped on PostgreSQL and S3: ACCESSION_TEST_POSTGRES is not set"),
+            None => testing::skip("on PostgreSQL and S3: ACCESSION_TEST_POSTGRES is not set"),
         }
     }
 

@@ -14,14 +14,14 @@ struct SmallDisk {
 impl SmallDisk {
     fn mount() -> Option<SmallDisk> {
         if !is_root() {
-            println!("skipped: mounting a small file system needs root");
+            testing::skip("mounting a small file system needs root");
             return None;
         }
         let disk = SmallDisk { directory: tempfile::tempdir().unwrap() };
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(disk.directory.path());
         if !mount.status().is_ok_and(|s| s.success()) {
-            println!("skipped: a tmpfs cannot be mounted here");
+            testing::skip("a tmpfs cannot be mounted here");
             return None;
         }
         Some(disk)

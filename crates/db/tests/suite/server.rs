@@ -20,7 +20,7 @@ impl PrivateServer {
     /// With more lines of `postgresql.conf`, and files put beside it.
     pub fn start_with(settings: &str, prepare: &dyn Fn(&Path)) -> Option<PrivateServer> {
         let Some(programs) = programs() else {
-            println!("skipped: PostgreSQL's programs were not found");
+            testing::skip("PostgreSQL's programs were not found");
             return None;
         };
         let server = PrivateServer::place(programs);

@@ -7,17 +7,10 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use ocfl::StorageRoot;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use store::{LocalOptions, LocalStore, Store};
-
-/// The test data made by others, if it is there.
-pub fn corpora() -> Option<PathBuf> {
-    let given = std::env::var_os("ACCESSION_CORPORA").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
-    given.into_iter().chain([beside]).find(|path| path.is_dir())
-}
 
 /// A directory that goes away: in memory where the system has such a place, because the tests
 /// make thousands of files durable and none of them pulls the plug.
@@ -29,10 +22,7 @@ pub fn scratch() -> tempfile::TempDir {
 
 /// The OCFL fixtures, unpacked into a temporary directory; `None` where they are not there.
 pub fn fixtures() -> Option<tempfile::TempDir> {
-    let archive = corpora()?.join("ocfl-fixtures.tar.gz");
-    if !archive.is_file() {
-        return None;
-    }
+    let archive = testing::corpus("ocfl-fixtures.tar.gz")?;
     let directory = scratch();
     let status =
         Command::new("tar").arg("xzf").arg(&archive).arg("-C").arg(directory.path()).status();

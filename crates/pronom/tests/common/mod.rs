@@ -6,21 +6,13 @@ use flate2::read::GzDecoder;
 use pronom::SignatureSet;
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::PathBuf;
 
 /// Files of an archive by name.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
 /// Unpacks an archive of the corpora into memory, or says that it is not there.
 pub fn corpus(name: &str) -> Option<Files> {
-    let root = std::env::var_os("ACCESSION_CORPORA").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora")
-    });
-    let path = root.join(name);
-    let Ok(file) = std::fs::File::open(&path) else {
-        println!("skipped: {name} is not in the corpora");
-        return None;
-    };
+    let file = std::fs::File::open(testing::corpus(name)?).expect("a file that can be read");
     let mut files = Files::new();
     let mut archive = tar::Archive::new(GzDecoder::new(file));
     for entry in archive.entries().expect("a tar") {

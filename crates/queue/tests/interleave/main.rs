@@ -27,7 +27,7 @@ fn prepare() -> Option<(World, Arc<Scheduler>, postgres::Client)> {
     let hook = scheduler.clone();
     let step: db::Step = Arc::new(move |statement| hook.arrive(statement));
     let Some(world) = World::postgres(4, Some(step)) else {
-        println!("skipped: ACCESSION_TEST_POSTGRES is not set");
+        testing::skip("ACCESSION_TEST_POSTGRES is not set");
         return None;
     };
     let mut watcher = support::server::connect(world.url());

@@ -65,7 +65,7 @@ impl World {
     /// As [`World::on_sqlite`] on PostgreSQL, or says that it was skipped.
     pub fn on_postgres(test: fn(&World)) {
         let Some(world) = World::postgres(1, None) else {
-            println!("skipped on PostgreSQL: ACCESSION_TEST_POSTGRES is not set");
+            testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set");
             return;
         };
         test(&world);

@@ -214,7 +214,7 @@ impl Drop for Small {
 #[tokio::test]
 async fn a_full_file_system_is_its_own_error_and_loses_nothing() {
     let Some(small) = Small::mount(4 * 1024 * 1024) else {
-        println!("skipped: mounting a small file system is not allowed here");
+        testing::skip("mounting a small file system is not allowed here");
         return;
     };
     let store = open(small.0.path());

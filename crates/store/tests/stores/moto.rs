@@ -90,7 +90,7 @@ impl Moto {
 #[tokio::test]
 async fn cold_objects_are_thawed_before_they_are_read() {
     let Some(moto) = Moto::start().await else {
-        println!("skipped: moto is not installed and cannot be");
+        testing::skip("moto is not installed and cannot be");
         return;
     };
     // A thaw is done when it has been asked about twice.
@@ -139,7 +139,7 @@ async fn cold_objects_are_thawed_before_they_are_read() {
 #[tokio::test]
 async fn another_server_passes_the_same_suite() {
     let Some(moto) = Moto::start().await else {
-        println!("skipped: moto is not installed and cannot be");
+        testing::skip("moto is not installed and cannot be");
         return;
     };
     let store = moto.store().await;
@@ -150,7 +150,7 @@ async fn another_server_passes_the_same_suite() {
 #[tokio::test]
 async fn versions_that_a_bucket_keeps_are_counted_and_removed() {
     let Some(moto) = Moto::start().await else {
-        println!("skipped: moto is not installed and cannot be");
+        testing::skip("moto is not installed and cannot be");
         return;
     };
     let store = moto.store().await;
