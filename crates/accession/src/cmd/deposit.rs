@@ -8,14 +8,13 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::os_user;
 use archive::app::Site;
-use archive::intake::accept::{self, NewDeposit, Receipt};
+use archive::intake::accept::{NewDeposit, Receipt};
+use archive::intake::received::{Received, kind_of};
 use archive::metadata::Metadata;
 use archive::model::deposit_kind::DepositKind;
 use archive::model::item::{Claimed, Mode, Source, Update};
 use archive::package::kind;
-use archive::package::payload;
 use archive::registry::deposit::Options;
-use queue::Catalog;
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -220,62 +219,24 @@ pub fn accept(
             "--id, --local-id and --digest are about one object; deposit one at a time with them",
         ));
     }
-    let payloads = &site.settings.payloads;
-    let mut deposits = Vec::with_capacity(sources.len());
-    let named = name_all(site, sources, how, &options, asking, &mut deposits);
-    let kept: Vec<String> = deposits.iter().filter_map(|new| new.payload.clone()).collect();
-    if let Err(failure) = named {
-        kept.iter().for_each(|name| payload::forget(payloads, name));
-        return Err(failure);
-    }
-    let receipts: archive::Result<Vec<Receipt>> = site.db.write_blocking(move |tx| {
-        let catalog = Catalog::load(tx)?;
-        deposits.iter().map(|new| accept::accept(tx, &catalog, new)).collect()
-    });
-    if let Err(error) = &receipts {
-        payload::forget_refused(payloads, &kept, error);
-    }
-    Ok(receipts?)
-}
-
-/// Finds out what each source is. Manifests are kept as they are now.
-fn name_all(
-    site: &Arc<Site>,
-    sources: &[OsString],
-    how: &How,
-    options: &Options,
-    asking: Asking<'_>,
-    deposits: &mut Vec<NewDeposit>,
-) -> Result<(), Failure> {
+    let mut received = Received::new(&site.settings.payloads);
     for text in sources {
         let named = Source::parse(text)?;
         let source = kind::resolved(&named).map_err(|e| refused(&named, e))?;
-        let kind = match (&source, options.kind) {
-            (_, Some(kind)) => kind,
-            (Source::Path(_), None) => kind::of_path(&source.path().unwrap_or_default())
-                .map_err(|e| refused(&source, e))?,
-            (Source::Url(_), None) => kind::of_url(&source.file_name()),
-        };
+        let kind = kind_of(&source, &options).map_err(|e| refused(&source, e))?;
         let mut options = options.clone();
         same_name::settle(site, &how.collection, &source, kind, &mut options, asking)?;
-        let payload = match (&source, kind) {
-            (Source::Path(_), DepositKind::Manifest) => {
-                let path = source.path().unwrap_or_default();
-                let kept = payload::keep(&site.settings.payloads, &path);
-                Some(kept.map_err(|e| refused(&source, e))?)
-            }
-            _ => None,
-        };
-        deposits.push(NewDeposit {
+        let new = NewDeposit {
             collection: how.collection.clone(),
             submitter: how.submitter(),
             name: named.file_name(),
-            source,
-            payload,
+            source: source.clone(),
+            payload: None,
             options,
-        });
+        };
+        received.add(kind, new).map_err(|e| refused(&source, e))?;
     }
-    Ok(())
+    Ok(received.accept(&site.db)?)
 }
 
 /// What is wrong with a path, to who has just named it: there is no job to requeue yet.

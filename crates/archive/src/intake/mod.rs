@@ -6,3 +6,4 @@ pub mod cancelling;
 pub mod early;
 pub mod pending;
 pub mod precheck;
+pub mod received;

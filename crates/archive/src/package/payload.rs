@@ -33,19 +33,6 @@ pub fn forget(payloads: &Path, name: &str) {
     let _ = std::fs::remove_file(payloads.join(name));
 }
 
-/// Removes the payloads of deposits that were not accepted. Where it is not known whether they were,
-/// they stay.
-pub fn forget_refused<'n>(
-    payloads: &Path,
-    names: impl IntoIterator<Item = &'n String>,
-    error: &Error,
-) {
-    if matches!(error, Error::Queue(queue::Error::Db(db::Error::UnknownOutcome(_)))) {
-        return;
-    }
-    names.into_iter().for_each(|name| forget(payloads, name));
-}
-
 /// An error of the download of a manifest, which may not be as large as other files.
 pub fn too_large_or(error: Error, name: &str) -> Error {
     match error.code() {

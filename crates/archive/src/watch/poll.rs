@@ -3,9 +3,8 @@
 use super::{Ready, look, names, received, recognise, results, step, submitter, take};
 use crate::config::WatchSection;
 use crate::intake::accept::{self, NewDeposit, Receipt};
-use crate::model::deposit_kind::DepositKind;
+use crate::intake::received::{Received, kind_of};
 use crate::model::item::Source;
-use crate::package::{kind, payload};
 use crate::registry::collection;
 use crate::registry::deposit::Options;
 use crate::{Error, Result};
@@ -95,33 +94,25 @@ impl Poller {
             // The watched directory may be a link; below it none is followed.
             None => real(root(watch))?.join(&package.name),
         };
-        let deposit = self.new_deposit(watch, package, &path, place)?;
-        let (it, ready) = (watch.clone(), package.clone());
+        let new = new_deposit(watch, package, &path, place)?;
+        let mut deposit = Received::new(&self.payloads);
+        deposit.add(kind_of(&new.source, &new.options)?, new)?;
+        let (it, ready, deposits) = (watch.clone(), package.clone(), deposit.deposits());
         let place = received.as_ref().map(|received| received.place.clone());
-        let payload = deposit.payload.clone();
         let accepted = self
             .db
             .write(move |tx| {
-                let accepted = accept(tx, &it, &ready, &deposit)?;
-                if let (Some((receipt, _)), Some(place)) = (&accepted, &place) {
-                    received::keep(tx, place, receipt.batch)?;
+                let accepted = accept(tx, &it, &ready, &deposits[0])?;
+                if let Some(place) = &place {
+                    received::keep(tx, place, accepted.0.batch)?;
                 }
                 Ok(accepted)
             })
             .await;
-        let (receipt, beside) = match accepted {
-            Ok(Some(accepted)) => accepted,
-            Ok(None) => {
-                payload.iter().for_each(|name| payload::forget(&self.payloads, name));
-                return Err(Not::Yet);
-            }
-            Err(error) => {
-                payload::forget_refused(&self.payloads, &payload, &error);
-                return Err(match error {
-                    Error::Permanent { code: TAKEN, .. } => Not::Yet,
-                    error => error.into(),
-                });
-            }
+        let (receipt, beside) = match deposit.settle(accepted) {
+            Ok(accepted) => accepted,
+            Err(Error::Permanent { code: TAKEN, .. }) => return Err(Not::Yet),
+            Err(error) => return Err(error.into()),
         };
         if beside {
             let text = serde_json::json!(receipt).to_string().into_bytes();
@@ -134,31 +125,26 @@ impl Poller {
         }
         Ok(receipt)
     }
+}
 
-    fn new_deposit(
-        &self,
-        watch: &WatchSection,
-        package: &Ready,
-        path: &Path,
-        place: String,
-    ) -> Result<NewDeposit> {
-        let kept = match kind::of_path(path)? {
-            DepositKind::Manifest => Some(payload::keep(&self.payloads, path)?),
-            _ => None,
-        };
-        Ok(NewDeposit {
-            collection: package.collection.clone(),
-            submitter: submitter(watch),
-            source: Source::from_path(path)?,
-            name: package.name.rsplit('/').next().unwrap_or(&package.name).to_string(),
-            payload: kept,
-            options: Options {
-                place: Some(place),
-                fingerprint: Some(package.fingerprint.clone()),
-                ..Options::default()
-            },
-        })
-    }
+fn new_deposit(
+    watch: &WatchSection,
+    package: &Ready,
+    path: &Path,
+    place: String,
+) -> Result<NewDeposit> {
+    Ok(NewDeposit {
+        collection: package.collection.clone(),
+        submitter: submitter(watch),
+        source: Source::from_path(path)?,
+        name: package.name.rsplit('/').next().unwrap_or(&package.name).to_string(),
+        payload: None,
+        options: Options {
+            place: Some(place),
+            fingerprint: Some(package.fingerprint.clone()),
+            ..Options::default()
+        },
+    })
 }
 
 /// Where a package is, as objects remember it. One of a bucket is read elsewhere.
@@ -205,9 +191,9 @@ fn accept(
     watch: &WatchSection,
     package: &Ready,
     new: &NewDeposit,
-) -> Result<Option<(Receipt, bool)>> {
+) -> Result<(Receipt, bool)> {
     if !is_next(tx, package)? {
-        return Ok(None);
+        return Err(Error::permanent(TAKEN, "another process took it"));
     }
     let mut new = new.clone();
     if let Some(previous) = package.previous_batch {
@@ -220,7 +206,7 @@ fn accept(
     if !take(tx, watch, package, receipt.batch)? {
         return Err(Error::permanent(TAKEN, "another process took it, or it changed"));
     }
-    Ok(Some((receipt, beside)))
+    Ok((receipt, beside))
 }
 
 /// The one object of a deposit; a manifest of many says itself which they are.

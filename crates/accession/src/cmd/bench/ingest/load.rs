@@ -4,10 +4,10 @@ use crate::cli::Global;
 use crate::cmd::{ingest, notify, site};
 use crate::exit::Failure;
 use archive::app::Site;
-use archive::intake::accept::{self, NewDeposit};
+use archive::intake::accept::NewDeposit;
+use archive::intake::received::{Received, kind_of};
 use archive::model::item::Source;
 use archive::model::pipelines::BATCH;
-use archive::package::payload;
 use archive::registry::deposit::Options;
 use bagit::{Algorithm, TarBag, WriteOptions};
 use queue::Catalog;
@@ -204,30 +204,20 @@ fn write_manifest(path: &Path, rows: u64) -> Result<(), Failure> {
 }
 
 fn deposit_all(site: &Arc<Site>, sources: &[PathBuf]) -> Result<Vec<i64>, Failure> {
-    let deposits: Vec<NewDeposit> = sources
-        .iter()
-        .map(|path| {
-            let source = Source::from_path(path)?;
-            let manifest = path.extension().is_some_and(|e| e == "checkm");
-            let payload = match manifest {
-                true => Some(payload::keep(&site.settings.payloads, path)?),
-                false => None,
-            };
-            Ok(NewDeposit {
-                collection: "default".to_string(),
-                submitter: "bench".to_string(),
-                name: source.file_name(),
-                source,
-                payload,
-                options: Options::default(),
-            })
-        })
-        .collect::<archive::Result<_>>()?;
-    let ids: archive::Result<Vec<i64>> = site.db.write_blocking(move |tx| {
-        let catalog = Catalog::load(tx)?;
-        deposits.iter().map(|new| accept::accept(tx, &catalog, new).map(|r| r.batch)).collect()
-    });
-    Ok(ids?)
+    let mut received = Received::new(&site.settings.payloads);
+    for path in sources {
+        let source = Source::from_path(path)?;
+        let new = NewDeposit {
+            collection: "default".to_string(),
+            submitter: "bench".to_string(),
+            name: source.file_name(),
+            source: source.clone(),
+            payload: None,
+            options: Options::default(),
+        };
+        received.add(kind_of(&source, &new.options)?, new)?;
+    }
+    Ok(received.accept(&site.db)?.into_iter().map(|receipt| receipt.batch).collect())
 }
 
 fn good(batches: &[batch::Batch]) -> Result<(), Failure> {
