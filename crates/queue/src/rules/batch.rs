@@ -12,6 +12,7 @@ pub use entries::{Entry, check_entries, fill, move_entries};
 
 use crate::catalog::Catalog;
 use crate::codes::BatchState;
+use crate::engine;
 use crate::error::{Entity, Error, Result};
 use crate::rules::operator::hold::{self, Group};
 use crate::rules::operator::{Actor, cancel};
@@ -165,8 +166,7 @@ pub fn count_open(tx: &mut Tx<'_>) -> Result<(i64, i64)> {
 
 /// Locks a batch's row until the end of the transaction.
 pub fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
-    const LOCK: Statement = statement!(batch::lock_batch);
-    tx.send(&LOCK, &db::params![batch])?;
+    engine::of(tx).lock_batches(tx, &[batch])?;
     load(tx, batch)
 }
 
