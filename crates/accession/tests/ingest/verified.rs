@@ -75,12 +75,12 @@ fn a_rebuilt_registry_claims_no_check() {
         }
     }
     world.done(&["registry", "rebuild", "--from", "s1"]);
-    assert_eq!(verified(&world)[0].0, 0);
+    assert_eq!(verified(&world)[0].0, Value::Null);
     // Nor does what is deposited then.
     directory(&package, &[("b.txt", "b")]);
     ingest(&world, &package, &[]);
     ingest(&world, &package, &[]);
-    assert_eq!(verified(&world)[0].0, 0);
+    assert_eq!(verified(&world)[0].0, Value::Null);
     world.done(&["check", "--content"]);
-    assert_ne!(verified(&world)[0].0, 0);
+    assert_ne!(verified(&world)[0].0, Value::Null);
 }
