@@ -108,7 +108,7 @@ impl Settings {
     }
 }
 
-pub struct Site {
+pub struct App {
     pub db: Db,
     /// Part of the ids of events.
     pub installation: String,
@@ -119,7 +119,7 @@ pub struct Site {
     pub shares: Shares,
 }
 
-impl Site {
+impl App {
     /// Mints identifiers of this deployment.
     pub fn minter(&self) -> Result<Minter> {
         Minter::new(&self.settings.naan, &self.settings.shoulder, "reeeeek")

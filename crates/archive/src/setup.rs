@@ -1,7 +1,7 @@
 //! The pipelines of the archive, and the collections that the configuration names: made when a
 //! process starts, if they are not there.
 
-use crate::app::{Settings, Site};
+use crate::app::{App, Settings};
 use crate::config::Config;
 use crate::model;
 use crate::model::error::{Error, Result};
@@ -22,14 +22,14 @@ use std::sync::Arc;
 const WHO: &str = "accession";
 
 /// Opens what a process needs. The database is prepared if it was not.
-pub fn open(db: Db, config: &Config, data: &Path, identifier: Identifier) -> Result<Site> {
+pub fn open(db: Db, config: &Config, data: &Path, identifier: Identifier) -> Result<App> {
     let (prepared, place) = (config.clone(), data.to_path_buf());
     let name = db.write_blocking(move |tx| {
         placed::check_configured(tx, &prepared, &place)?;
         prepare(tx, &prepared)?;
         installation(tx)
     })?;
-    Ok(Site {
+    Ok(App {
         db,
         installation: name,
         settings: Settings::of(config, data)?,

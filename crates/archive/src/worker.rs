@@ -1,7 +1,7 @@
 //! A process that works for the archive: the queue's worker with the archive's stages, and what
 //! has to be done now and then beside them.
 
-use crate::app::Site;
+use crate::app::App;
 use crate::config::WatchSection;
 use crate::model::error::into_queue;
 use crate::model::pipelines;
@@ -22,18 +22,18 @@ use tokio::sync::watch;
 pub const WATCHING: &str = "watching";
 
 /// Looks at one watched place again and again.
-async fn keep_watch(site: Arc<Site>, place: WatchSection) {
+async fn keep_watch(app: Arc<App>, place: WatchSection) {
     let poller = Poller {
-        db: site.db.clone(),
-        payloads: site.settings.payloads.clone(),
-        received: site.settings.work_space.path.join("received"),
-        failed_retention_micros: site.settings.failed_retention_days * 86_400_000_000,
+        db: app.db.clone(),
+        payloads: app.settings.payloads.clone(),
+        received: app.settings.work_space.path.join("received"),
+        failed_retention_micros: app.settings.failed_retention_days * 86_400_000_000,
     };
     let mut is_known = false;
     loop {
         let looked = async {
             if !is_known {
-                placed::check_older_stores(&site.db, &site.stores).await?;
+                placed::check_older_stores(&app.db, &app.stores).await?;
                 is_known = true;
             }
             poller.poll(&place).await
@@ -52,28 +52,28 @@ async fn keep_watch(site: Arc<Site>, place: WatchSection) {
 
 /// Works on the stages that `wanted` names (by `pipeline/stage`) until it is told to stop.
 pub async fn work(
-    site: Arc<Site>,
+    app: Arc<App>,
     settings: Settings,
     wanted: impl Fn(&str, &str) -> bool,
     stop: watch::Receiver<Stop>,
 ) -> queue::Result<Summary> {
-    site.stores.allow_writing();
-    check_cold_stores(&site).await?;
+    app.stores.allow_writing();
+    check_cold_stores(&app).await?;
     let background = settings.housekeeping;
     let until_empty = settings.until_empty;
     let mut tasks = tokio::task::JoinSet::new();
     if background {
-        tasks.spawn(reporting::run(site.clone()));
-        tasks.spawn(janitor::run(site.clone()));
+        tasks.spawn(reporting::run(app.clone()));
+        tasks.spawn(janitor::run(app.clone()));
     }
     if wanted(WATCHING, WATCHING) {
-        for place in site.settings.watches.clone() {
-            tasks.spawn(keep_watch(site.clone(), place));
+        for place in app.settings.watches.clone() {
+            tasks.spawn(keep_watch(app.clone(), place));
         }
     }
     let mut total = Summary::default();
     let done = loop {
-        let worker = staffed(&site, settings.clone(), &wanted);
+        let worker = staffed(&app, settings.clone(), &wanted);
         match worker.run(stop.clone()).await {
             Ok(summary) => {
                 total.runs += summary.runs;
@@ -85,11 +85,11 @@ pub async fn work(
         }
         if background {
             // The last outcome may have been what a report waited for.
-            reporting::once(&site).await?;
+            reporting::once(&app).await?;
         }
         // The end of one pipeline is the beginning of another: a deposit that was expanded has
         // jobs, and a batch that is over has reports to send.
-        if !until_empty || *stop.borrow() != Stop::No || !more_to_do(&site, &wanted).await? {
+        if !until_empty || *stop.borrow() != Stop::No || !more_to_do(&app, &wanted).await? {
             break Ok(total);
         }
     };
@@ -99,18 +99,18 @@ pub async fn work(
 
 /// Refuses to work where a version could not be verified in a store that it must be in. A store that
 /// is down now is looked at again when it is used.
-async fn check_cold_stores(site: &Arc<Site>) -> queue::Result<()> {
-    let cold: Vec<&String> = site.stores.names().filter(|n| site.stores.is_cold(n)).collect();
+async fn check_cold_stores(app: &Arc<App>) -> queue::Result<()> {
+    let cold: Vec<&String> = app.stores.names().filter(|n| app.stores.is_cold(n)).collect();
     if cold.is_empty() {
         return Ok(());
     }
-    let collections = site.db.read(collection::list).await.map_err(into_queue)?;
+    let collections = app.db.read(collection::list).await.map_err(into_queue)?;
     for name in cold {
         let required_by = collections.iter().find(|collection| {
-            collection.profile.required_stores(site.stores.names()).contains(&name.as_str())
+            collection.profile.required_stores(app.stores.names()).contains(&name.as_str())
         });
         let Some(collection) = required_by else { continue };
-        match site.stores.get(name).await.and_then(|place| place.check_verifiable()) {
+        match app.stores.get(name).await.and_then(|place| place.check_verifiable()) {
             Ok(()) => {}
             Err(error) if error.is_transient() => {
                 tracing::warn!(store = name, %error, "it could not be looked at yet");
@@ -125,26 +125,26 @@ async fn check_cold_stores(site: &Arc<Site>) -> queue::Result<()> {
 }
 
 /// A worker with a handler for each stage that is wanted.
-fn staffed(site: &Arc<Site>, settings: Settings, wanted: &impl Fn(&str, &str) -> bool) -> Worker {
-    let worker = Worker::new(site.db.clone(), settings);
-    pipeline::ALL.iter().fold(worker, |worker, pipeline| pipeline.add_to(worker, site, wanted))
+fn staffed(app: &Arc<App>, settings: Settings, wanted: &impl Fn(&str, &str) -> bool) -> Worker {
+    let worker = Worker::new(app.db.clone(), settings);
+    pipeline::ALL.iter().fold(worker, |worker, pipeline| pipeline.add_to(worker, app, wanted))
 }
 
 /// Whether a stage that is wanted has anything that may still be done.
 pub async fn more_to_do(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     wanted: &impl Fn(&str, &str) -> bool,
 ) -> queue::Result<bool> {
     const LEFT: Statement = statement!(worker::anything_left_in_stage);
     const UNMOVED: Statement = statement!(worker::anything_unmoved);
-    let catalog = site.db.read(Catalog::load).await?;
+    let catalog = app.db.read(Catalog::load).await?;
     let mut stages = Vec::new();
     for pipeline in catalog.pipelines() {
         let of_it = pipeline.stages.iter().filter(|s| wanted(&pipeline.name, &s.name));
         stages.extend(of_it.filter(|_| !pipeline.plain).map(|s| s.id));
     }
     let moves = wanted(pipelines::INGEST, FIRST_STAGE);
-    site.db
+    app.db
         .read(move |tx| {
             if moves && tx.first::<(i64,)>(&UNMOVED, &[])?.is_some() {
                 return Ok(true);

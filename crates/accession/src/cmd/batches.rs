@@ -1,12 +1,12 @@
 //! `accession batches …`: deposits on their way and done.
 
+use super::app;
 use super::queue::{act, batches as queued};
-use super::site;
 use crate::cli::{Global, number};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
-use archive::app::Site;
+use archive::app::App;
 use archive::intake::pending;
 use archive::registry::reports::{self, Cursor};
 use archive::report::{self, Format, Writer};
@@ -145,8 +145,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
             queued::list_batches(&Session::open(global)?, args.state, args.before, args.limit)
         }
         Command::Show(args) => {
-            let (site, _) = site::open_small(global)?;
-            show_result(&site, args.batch, global)?;
+            let (app, _) = app::open_small(global)?;
+            show_result(&app, args.batch, global)?;
             Ok(Exit::Yes)
         }
         Command::Report(args) => write_report(&args, global),
@@ -164,14 +164,14 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
 const SHOWN: i64 = 20;
 
 /// What became of a batch, for people or programs.
-pub fn show_result(site: &Arc<Site>, batch: i64, global: &Global) -> Result<(), Failure> {
+pub fn show_result(app: &Arc<App>, batch: i64, global: &Global) -> Result<(), Failure> {
     let found: archive::Result<(batch::Batch, report::BatchReport)> =
-        site.db.read_blocking(move |tx| {
+        app.db.read_blocking(move |tx| {
             let catalog = queue::Catalog::load(tx)?;
             Ok((batch::load(tx, batch)?, reports::short(tx, &catalog, batch, SHOWN)?))
         });
     let (batch, mut found) = found?;
-    if let Some(mut rows) = pending::rows(site, &batch)? {
+    if let Some(mut rows) = pending::rows(app, &batch)? {
         found.head.unfinished_total = total(&rows);
         rows.truncate(usize::try_from(SHOWN).unwrap_or(0));
         found.unfinished = rows;
@@ -195,13 +195,13 @@ const PAGE: i64 = 500;
 
 /// Writes all of it, page by page, however large the batch is.
 fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
-    let (site, _) = site::open_small(global)?;
+    let (app, _) = app::open_small(global)?;
     let format = if global.json { Format::Json } else { args.format };
     let id = args.batch;
     let read: archive::Result<_> =
-        site.db.read_blocking(move |tx| Ok((batch::load(tx, id)?, reports::head(tx, id)?)));
+        app.db.read_blocking(move |tx| Ok((batch::load(tx, id)?, reports::head(tx, id)?)));
     let (batch, (mut head, changed)) = read?;
-    let rows = pending::rows(&site, &batch)?;
+    let rows = pending::rows(&app, &batch)?;
     if let Some(rows) = &rows {
         head.unfinished_total = total(rows);
     }
@@ -219,10 +219,10 @@ fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
         let last = page.last().map_or(after, |line| line.job);
         Ok((page, last))
     };
-    pages(&site, max, 0, failures, |line| writer.failure(line))?;
+    pages(&app, max, 0, failures, |line| writer.failure(line))?;
     let cancellations =
         move |tx: &mut Tx<'_>, after| reports::cancellations_after(tx, id, after, PAGE);
-    pages(&site, max, Cursor::default(), cancellations, |line| writer.cancel(line))?;
+    pages(&app, max, Cursor::default(), cancellations, |line| writer.cancel(line))?;
     changed.iter().try_for_each(|line| writer.change(line))?;
     let unfinished =
         move |tx: &mut Tx<'_>, after| reports::unfinished_after(tx, &batch, after, PAGE);
@@ -231,21 +231,21 @@ fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
             let shown = rows.iter().take(usize::try_from(max).unwrap_or(usize::MAX));
             shown.into_iter().try_for_each(|line| writer.unfinished(line))?;
         }
-        None => pages(&site, max, Cursor::default(), unfinished, |line| writer.unfinished(line))?,
+        None => pages(&app, max, Cursor::default(), unfinished, |line| writer.unfinished(line))?,
     }
     let objects = move |tx: &mut Tx<'_>, after| {
         let page = reports::objects_after(tx, id, after, PAGE)?;
         let last = page.last().map_or(after, |line| line.job);
         Ok((page, last))
     };
-    pages(&site, max, 0, objects, |line| writer.object(line))?;
+    pages(&app, max, 0, objects, |line| writer.object(line))?;
     writer.finish()?.flush()?;
     Ok(Exit::Yes)
 }
 
 /// Reads a list page by page and writes its lines, as many as the format takes.
 fn pages<Line: Send + 'static, After: Copy + Send + Sync + 'static>(
-    site: &Site,
+    app: &App,
     lines_max: i64,
     first: After,
     read: impl Fn(&mut Tx<'_>, After) -> archive::Result<(Vec<Line>, After)> + Clone + Send + 'static,
@@ -255,7 +255,7 @@ fn pages<Line: Send + 'static, After: Copy + Send + Sync + 'static>(
     while written < lines_max {
         let (read, at) = (read.clone(), cursor);
         let page: archive::Result<(Vec<Line>, After)> =
-            site.db.read_blocking(move |tx| read(tx, at));
+            app.db.read_blocking(move |tx| read(tx, at));
         let (lines, next) = page?;
         if lines.is_empty() {
             break;

@@ -1,6 +1,6 @@
 //! `accession check`: the registry and the stores, compared both ways.
 
-use super::site;
+use super::app;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -34,11 +34,11 @@ pub struct Args {
 const SHOWN_MAX: usize = 1000;
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
-    let (site, _) = site::open_small(global)?;
+    let (app, _) = app::open_small(global)?;
     let depth = if args.content { Depth::Reading } else { Depth::Listing };
     let is_all = args.object.is_none();
     let what = What { object: args.object, depth, operator: os_user() };
-    let objects: archive::Result<(i64, i64, i64)> = site.db.read_blocking(view::totals);
+    let objects: archive::Result<(i64, i64, i64)> = app.db.read_blocking(view::totals);
     let total = if is_all { objects?.0 } else { 1 };
     let bar = output::count_bar(Some(total.unsigned_abs()), "objects");
     if global.json || global.quiet {
@@ -47,8 +47,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let mut shown: Vec<Finding> = Vec::new();
     let mut judged = 0;
     let json = global.json;
-    let looked = site::block_on(async {
-        compare(&site, &what, &mut |looked, finding| {
+    let looked = app::block_on(async {
+        compare(&app, &what, &mut |looked, finding| {
             show_progress(&bar, &looked);
             let Some(finding) = finding else { return };
             judged += u64::from(finding.is_judgement());

@@ -5,13 +5,13 @@ use super::deposit::How;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use archive::app::Site;
+use archive::app::App;
 use archive::intake::precheck::{self, Verdict};
 use std::ffi::OsString;
 use std::sync::Arc;
 
 pub fn run(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     sources: &[OsString],
     how: &How,
     global: &Global,
@@ -21,7 +21,7 @@ pub fn run(
     for text in sources {
         let source = archive::model::item::Source::parse(text)?;
         let verdict: Verdict =
-            super::site::block_on(precheck::check(site, &how.collection, &source, &options))?
+            super::app::block_on(precheck::check(app, &how.collection, &source, &options))?
                 .map_err(|e| super::deposit::refused(&source, e))?;
         good &= !verdict.problems.has_errors();
         if global.json {

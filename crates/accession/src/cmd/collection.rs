@@ -2,8 +2,8 @@
 //! changed there; all others are made and changed here.
 
 use crate::cli::Global;
+use crate::cmd::app;
 use crate::cmd::queue::act;
-use crate::cmd::site;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
@@ -91,7 +91,7 @@ Example:
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
-    let config = site::configuration(global)?.config;
+    let config = app::configuration(global)?.config;
     let session = Session::open(global)?;
     match args.command {
         Command::Create { name, settings, act } => {

@@ -1,7 +1,7 @@
 //! `accession config`: what is configured, and by what.
 
 use crate::cli::Global;
-use crate::cmd::site;
+use crate::cmd::app;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use archive::config::{Origin, setting};
@@ -38,7 +38,7 @@ enum Command {
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let Command::Show { prefix, changed } = args.command;
-    let loaded = site::configuration(global)?;
+    let loaded = app::configuration(global)?;
     let mut entries = loaded.entries();
     entries.retain(|entry| {
         entry.key.starts_with(&prefix) && !(changed && entry.origin == Origin::Default)

@@ -1,18 +1,18 @@
 //! `accession deposit PATH|URL…`: something is handed over, and a receipt is given at once.
 
+use super::app;
 use super::same_name::{self, Asking};
-use super::site;
 use super::waiting::{say_why_it_waits, show_batches, wait};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::os_user;
-use archive::app::Site;
+use archive::app::App;
 use archive::intake::accept::{NewDeposit, Receipt};
 use archive::intake::received::{Received, kind_of};
 use archive::metadata::Metadata;
 use archive::model::deposit_kind::DepositKind;
-use archive::model::item::{Claimed, Mode, Source, Update};
+use archive::model::item::{ExpectedDigest, Mode, Source, Update};
 use archive::package::kind;
 use archive::registry::deposit::Options;
 use std::ffi::OsString;
@@ -69,7 +69,7 @@ pub struct How {
     submitter: Option<String>,
     /// The digest it must have: ALGORITHM:HEX
     #[arg(long, value_parser = parse_digest, value_name = "ALGORITHM:HEX")]
-    digest: Option<Claimed>,
+    digest: Option<ExpectedDigest>,
     /// The object's identifier; it decides which object it is
     #[arg(long, value_name = "ARK")]
     id: Option<String>,
@@ -121,7 +121,7 @@ fn parse_kind(text: &str) -> Result<DepositKind, String> {
     DepositKind::from_name(text).ok_or_else(wrong)
 }
 
-fn parse_digest(text: &str) -> Result<Claimed, String> {
+fn parse_digest(text: &str) -> Result<ExpectedDigest, String> {
     let wrong = || "write it as ALGORITHM:HEX, such as sha256:9f86d081…".to_string();
     let (algorithm, digest) = text.split_once(':').ok_or_else(wrong)?;
     let known: bagit::Algorithm = algorithm.parse().map_err(|_| {
@@ -130,7 +130,7 @@ fn parse_digest(text: &str) -> Result<Claimed, String> {
     if digest.len() != known.digest_len() * 2 || !digest.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(format!("a {known} digest has {} hexadecimal digits", known.digest_len() * 2));
     }
-    Ok(Claimed { algorithm: known.name().to_string(), digest: digest.to_ascii_lowercase() })
+    Ok(ExpectedDigest { algorithm: known.name().to_string(), digest: digest.to_ascii_lowercase() })
 }
 
 impl How {
@@ -175,12 +175,12 @@ impl How {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
-    let (site, _) = site::open_small(global)?;
+    let (app, _) = app::open_small(global)?;
     if args.check {
-        return super::check_deposit::run(&site, &args.sources, &args.how, global);
+        return super::check_deposit::run(&app, &args.sources, &args.how, global);
     }
     let asking = Asking { command: "deposit", never: global.json };
-    let receipts = accept(&site, &args.sources, &args.how, asking)?;
+    let receipts = accept(&app, &args.sources, &args.how, asking)?;
     if !args.wait {
         show_receipts(&receipts, global)?;
         return Ok(Exit::Yes);
@@ -189,21 +189,21 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         show_receipts(&receipts, global)?;
     }
     let ids: Vec<i64> = receipts.iter().map(|r| r.batch).collect();
-    let waited = site::block_on(async {
-        let said = (!global.quiet)
-            .then(|| tokio::spawn(say_why_it_waits(site.clone(), ids.clone(), true)));
-        let waited = wait(&site, ids).await;
+    let waited = app::block_on(async {
+        let said =
+            (!global.quiet).then(|| tokio::spawn(say_why_it_waits(app.clone(), ids.clone(), true)));
+        let waited = wait(&app, ids).await;
         if let Some(said) = said {
             said.abort();
         }
         waited
     })?;
-    show_batches(&site, &waited?, global)
+    show_batches(&app, &waited?, global)
 }
 
 /// Accepts all that is named, or none of it: what cannot be read is found before.
 pub fn accept(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     sources: &[OsString],
     how: &How,
     asking: Asking<'_>,
@@ -219,13 +219,13 @@ pub fn accept(
             "--id, --local-id and --digest are about one object; deposit one at a time with them",
         ));
     }
-    let mut received = Received::new(&site.settings.payloads);
+    let mut received = Received::new(&app.settings.payloads);
     for text in sources {
         let named = Source::parse(text)?;
         let source = kind::resolved(&named).map_err(|e| refused(&named, e))?;
         let kind = kind_of(&source, &options).map_err(|e| refused(&source, e))?;
         let mut options = options.clone();
-        same_name::settle(site, &how.collection, &source, kind, &mut options, asking)?;
+        same_name::settle(app, &how.collection, &source, kind, &mut options, asking)?;
         let new = NewDeposit {
             collection: how.collection.clone(),
             submitter: how.submitter(),
@@ -236,7 +236,7 @@ pub fn accept(
         };
         received.add(kind, new).map_err(|e| refused(&source, e))?;
     }
-    Ok(received.accept(&site.db)?)
+    Ok(received.accept(&app.db)?)
 }
 
 /// What is wrong with a path, to who has just named it: there is no job to requeue yet.

@@ -1,6 +1,6 @@
 //! `accession export premis OBJECT`: what is known of an object, for others.
 
-use super::site;
+use super::app;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use archive::premis::Format;
@@ -49,17 +49,17 @@ fn parse_format(text: &str) -> Result<Format, String> {
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let Command::Premis(args) = args.command;
-    let (site, _) = site::open_small(global)?;
+    let (app, _) = app::open_small(global)?;
     let format = if global.json { Format::JsonLd } else { args.format };
     // A request that cannot be leaves what has the output's name alone.
-    super::objects::find(&site, &args.object)?;
+    super::objects::find(&app, &args.object)?;
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(std::fs::File::create(path).map_err(|e| {
             Failure::unable("io", format!("{} cannot be written: {e}", path.display()))
         })?),
         None => Box::new(std::io::stdout().lock()),
     };
-    let stored = site::block_on(locate(&site, &args.object))??;
-    export(&site.db, &args.object, format, &stored, BufWriter::new(out))?.flush()?;
+    let stored = app::block_on(locate(&app, &args.object))??;
+    export(&app.db, &args.object, format, &stored, BufWriter::new(out))?.flush()?;
     Ok(Exit::Yes)
 }

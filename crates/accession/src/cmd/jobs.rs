@@ -100,7 +100,7 @@ pub enum JobCommand {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
-    super::site::prepare(global)?;
+    super::app::prepare(global)?;
     match args.command {
         Command::Job(command) => command.run(global),
         Command::Discard(args) => act::discard(args, global),

@@ -1,5 +1,6 @@
 //! One file (or directory) a command: its options, and what it does with them.
 
+pub mod app;
 pub mod bag;
 pub mod batches;
 pub mod bench;
@@ -25,7 +26,6 @@ pub mod ocfl;
 pub mod queue;
 pub mod registry;
 pub mod same_name;
-pub mod site;
 pub mod status;
 pub mod store;
 pub mod waiting;

@@ -4,7 +4,7 @@
 use crate::exit::Failure;
 use crate::output::{self, count};
 use crate::session::parse_duration;
-use archive::app::Site;
+use archive::app::App;
 use archive::model::pipelines;
 use archive::scheduler::unsent::{self, Left};
 use queue::runtime::Stop;
@@ -28,7 +28,7 @@ const WORTH_A_WORD: Duration = Duration::from_secs(2);
 /// Waits until the mail and callbacks of these batches are sent, cannot be sent, or wait for
 /// something that is down; for no longer than `timeout`, and not beyond a stop. Says what is left.
 pub async fn send(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     batches: &[i64],
     since: db::Micros,
     timeout: Duration,
@@ -44,10 +44,10 @@ pub async fn send(
         std::future::pending::<()>().await;
     };
     let left = tokio::select! {
-        left = unsent::wait(site, batches, since, deadline) => left?,
+        left = unsent::wait(app, batches, since, deadline) => left?,
         () = word => Vec::new(),
         _ = stop.wait_for(|stop| *stop != Stop::No) => {
-            unsent::wait(site, batches, since, Instant::now()).await?
+            unsent::wait(app, batches, since, Instant::now()).await?
         }
     };
     if !quiet {
@@ -59,7 +59,7 @@ pub async fn send(
 /// Ends the worker when nothing but mail and callbacks is left, and none of them was sent for
 /// `timeout`.
 pub async fn end_when_stalled(
-    site: Arc<Site>,
+    app: Arc<App>,
     timeout: Duration,
     wanted: impl Fn(&str, &str) -> bool + Send + Sync + 'static,
     stop: watch::Sender<Stop>,
@@ -68,12 +68,12 @@ pub async fn end_when_stalled(
     let other = |pipeline: &str, stage: &str| {
         pipeline != pipelines::REPORT && pipeline != pipelines::CALLBACK && wanted(pipeline, stage)
     };
-    let (site, other) = (&site, &other);
+    let (app, other) = (&app, &other);
     loop {
         let busy = move || async move {
-            archive::worker::more_to_do(site, other).await.map_err(archive::Error::from)
+            archive::worker::more_to_do(app, other).await.map_err(archive::Error::from)
         };
-        match unsent::stalled(site, timeout, busy).await {
+        match unsent::stalled(app, timeout, busy).await {
             Ok(left) => {
                 if !quiet {
                     anstream::eprintln!(

@@ -1,11 +1,11 @@
 //! `accession objects …`: what is kept.
 
-use super::site;
+use super::app;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Edge, parse_moment};
-use archive::app::Site;
+use archive::app::App;
 use archive::model::codes::{CopyState, ObjectState};
 use archive::registry::view::{self, EventView, FileView, Filter, NamedObject, ObjectView};
 use clap::Subcommand;
@@ -122,19 +122,19 @@ struct Events {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
-    let (site, _) = site::open_small(global)?;
+    let (app, _) = app::open_small(global)?;
     match args.command {
-        Command::List(args) => list(&site, args, global),
-        Command::Show(args) => show(&site, &args.object, global),
-        Command::Files(args) => files(&site, &args, global),
-        Command::Events(args) => events(&site, &args, global),
-        Command::Versions(args) => versions(&site, &args.object, global),
+        Command::List(args) => list(&app, args, global),
+        Command::Show(args) => show(&app, &args.object, global),
+        Command::Files(args) => files(&app, &args, global),
+        Command::Events(args) => events(&app, &args, global),
+        Command::Versions(args) => versions(&app, &args.object, global),
     }
 }
 
-pub fn find(site: &Arc<Site>, name: &str) -> Result<ObjectView, Failure> {
+pub fn find(app: &Arc<App>, name: &str) -> Result<ObjectView, Failure> {
     let name = name.to_string();
-    let found: archive::Result<ObjectView> = site.db.read_blocking(move |tx| view::find(tx, &name));
+    let found: archive::Result<ObjectView> = app.db.read_blocking(move |tx| view::find(tx, &name));
     Ok(found?)
 }
 
@@ -157,7 +157,7 @@ fn csv(rows: impl IntoIterator<Item = Vec<String>>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn list(site: &Arc<Site>, args: List, global: &Global) -> Result<Exit, Failure> {
+fn list(app: &Arc<App>, args: List, global: &Global) -> Result<Exit, Failure> {
     let state = ObjectState::from_name(&args.state).ok_or_else(|| {
         Failure::refused(
             "unknown",
@@ -179,7 +179,7 @@ fn list(site: &Arc<Site>, args: List, global: &Global) -> Result<Exit, Failure> 
         after: args.after,
         limit: args.limit,
     };
-    let found: archive::Result<_> = site.db.read_blocking(move |tx| view::page(tx, &filter));
+    let found: archive::Result<_> = app.db.read_blocking(move |tx| view::page(tx, &filter));
     let (found, more) = found?;
     let next = found.last().filter(|_| more).map(|last| last.object.id);
     if global.json {
@@ -225,10 +225,10 @@ fn shown_ids(local_ids: &[String]) -> String {
     }
 }
 
-fn show(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> {
-    let object = find(site, name)?;
+fn show(app: &Arc<App>, name: &str, global: &Global) -> Result<Exit, Failure> {
+    let object = find(app, name)?;
     let (id, version) = (object.id, object.version);
-    let seen: archive::Result<_> = site.db.read_blocking(move |tx| {
+    let seen: archive::Result<_> = app.db.read_blocking(move |tx| {
         Ok((
             view::versions(tx, id)?,
             view::copies(tx, id)?,
@@ -338,9 +338,9 @@ fn version_table(versions: &[view::VersionView]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn versions(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failure> {
-    let id = find(site, name)?.id;
-    let found: archive::Result<Vec<_>> = site.db.read_blocking(move |tx| view::versions(tx, id));
+fn versions(app: &Arc<App>, name: &str, global: &Global) -> Result<Exit, Failure> {
+    let id = find(app, name)?.id;
+    let found: archive::Result<Vec<_>> = app.db.read_blocking(move |tx| view::versions(tx, id));
     let found = found?;
     if global.json {
         output::json_list("versions", &found, None)?;
@@ -352,8 +352,8 @@ fn versions(site: &Arc<Site>, name: &str, global: &Global) -> Result<Exit, Failu
 
 const PAGE: i64 = 1000;
 
-fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failure> {
-    let object = find(site, &args.object)?;
+fn files(app: &Arc<App>, args: &Files, global: &Global) -> Result<Exit, Failure> {
+    let object = find(app, &args.object)?;
     let version = args.version.unwrap_or(object.version);
     if version < 1 || version > object.version {
         return Err(Failure::not_found(
@@ -371,7 +371,7 @@ fn files(site: &Arc<Site>, args: &Files, global: &Global) -> Result<Exit, Failur
     loop {
         let (id, from) = (object.id, after.clone());
         let page: archive::Result<Vec<FileView>> =
-            site.db.read_blocking(move |tx| view::files(tx, id, version, &from, PAGE));
+            app.db.read_blocking(move |tx| view::files(tx, id, version, &from, PAGE));
         let page = page?;
         let Some(last) = page.last().map(|f| f.path.clone()) else { break };
         if let Some(list) = &mut list {
@@ -420,8 +420,8 @@ fn by(event: &EventView) -> String {
     }
 }
 
-fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Failure> {
-    let object = find(site, &args.object)?;
+fn events(app: &Arc<App>, args: &Events, global: &Global) -> Result<Exit, Failure> {
+    let object = find(app, &args.object)?;
     let headers = ["when", "event", "outcome", "by", "version", "file", "detail", "note"];
     let mut list = global.json.then(|| output::JsonList::begin("events")).transpose()?;
     let mut after = (i64::MIN, String::new());
@@ -429,7 +429,7 @@ fn events(site: &Arc<Site>, args: &Events, global: &Global) -> Result<Exit, Fail
     loop {
         let (id, from) = (object.id, after.clone());
         let page: archive::Result<Vec<EventView>> =
-            site.db.read_blocking(move |tx| view::events(tx, id, (from.0, &from.1), PAGE));
+            app.db.read_blocking(move |tx| view::events(tx, id, (from.0, &from.1), PAGE));
         let page = page?;
         let Some(last) = page.last().map(|e| (e.at, e.id.clone())) else { break };
         if let Some(list) = &mut list {

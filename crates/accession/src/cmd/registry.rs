@@ -1,6 +1,6 @@
 //! `accession registry rebuild --from STORE`: the registry, restored from a store alone.
 
-use super::site;
+use super::app;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -40,10 +40,10 @@ struct Rebuild {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
-    let (site, _) = site::open_small(global)?;
+    let (app, _) = app::open_small(global)?;
     match args.command {
         Command::Dump => {
-            let lines: archive::Result<Vec<String>> = site.db.read_blocking(rebuild::dump);
+            let lines: archive::Result<Vec<String>> = app.db.read_blocking(rebuild::dump);
             for line in lines? {
                 output::line(&output::printable(&line))?;
             }
@@ -54,7 +54,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
             if global.json || global.quiet {
                 bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
             }
-            let done = site::block_on(rebuild::rebuild(&site, &args.from, |so_far| {
+            let done = app::block_on(rebuild::rebuild(&app, &args.from, |so_far| {
                 bar.set_position(so_far.objects + so_far.known);
             }))??;
             bar.finish_and_clear();

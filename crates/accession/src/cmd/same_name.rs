@@ -1,10 +1,10 @@
 //! Which object is meant, where only the name of a package says so: asked on a terminal, refused
 //! elsewhere, and told after the first ingest.
 
-use super::site;
+use super::app;
 use crate::exit::Failure;
 use crate::output;
-use archive::app::Site;
+use archive::app::App;
 use archive::intake::early;
 use archive::model::deposit_kind::DepositKind;
 use archive::model::item::{Mode, Source};
@@ -26,7 +26,7 @@ pub struct Asking<'a> {
 
 /// Makes sure that a deposit takes no files from an object that only its name leads to.
 pub fn settle(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     collection: &str,
     source: &Source,
     kind: DepositKind,
@@ -36,13 +36,13 @@ pub fn settle(
     let (of, name, place) = (collection.to_string(), source.file_name(), place_of(source));
     let said = options.clone();
     let found: archive::Result<Option<Found>> =
-        site.db.read_blocking(move |tx| early::candidate(tx, &of, &name, &place, &said));
+        app.db.read_blocking(move |tx| early::candidate(tx, &of, &name, &place, &said));
     let Some(found) = found? else { return Ok(()) };
-    let looked = site::block_on(early::look(site, &found, source, kind, options))?;
+    let looked = app::block_on(early::look(app, &found, source, kind, options))?;
     let Some(meeting) = looked? else { return Ok(()) };
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if asking.never || !terminal {
-        let profile = site::block_on(site.profile(collection))??;
+        let profile = app::block_on(app.profile(collection))??;
         return Err(meeting.refusal(asking.command, &profile, false).into());
     }
     let (input, out) = (&mut std::io::stdin().lock(), &mut anstream::stderr().lock());
@@ -79,11 +79,11 @@ fn ask(
 }
 
 /// Says of new objects that are known by the name of their package how they are updated.
-pub fn tell(site: &Arc<Site>, batches: &[i64]) -> Result<(), Failure> {
+pub fn tell(app: &Arc<App>, batches: &[i64]) -> Result<(), Failure> {
     /// Lines that are shown; the report has the local ids of all.
     const SHOWN: usize = 20;
     let ids = batches.to_vec();
-    let found: archive::Result<Vec<(String, String)>> = site.db.read_blocking(move |tx| {
+    let found: archive::Result<Vec<(String, String)>> = app.db.read_blocking(move |tx| {
         let mut found = Vec::new();
         for batch in &ids {
             found.extend(derived::new_objects(tx, *batch, SHOWN as i64)?);

@@ -3,7 +3,7 @@
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use archive::app::Site;
+use archive::app::App;
 use archive::registry::{reports, waits};
 use archive::report;
 use queue::rules::batch::{self, Batch};
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Waits until all batches have ended.
-pub async fn wait(site: &Arc<Site>, ids: Vec<i64>) -> archive::Result<Vec<Batch>> {
-    let mut news = site.db.subscribe(batch::TOPIC);
+pub async fn wait(app: &Arc<App>, ids: Vec<i64>) -> archive::Result<Vec<Batch>> {
+    let mut news = app.db.subscribe(batch::TOPIC);
     let mut ended = Vec::with_capacity(ids.len());
     loop {
         // News come with every batch that moves; only those that may have ended are looked at.
         let left: Vec<i64> = ids[ended.len()..].to_vec();
-        let found: archive::Result<Vec<Batch>> = site
+        let found: archive::Result<Vec<Batch>> = app
             .db
             .read(move |tx| {
                 let mut over = Vec::new();
@@ -72,7 +72,7 @@ struct Waiting {
 /// on; once for each cause. Says once for each batch what it waits for when nothing of it has run for a
 /// while. With `others_work` also that no worker is alive that does what is left,
 /// and when one is.
-pub async fn say_why_it_waits(site: Arc<Site>, ids: Vec<i64>, others_work: bool) {
+pub async fn say_why_it_waits(app: Arc<App>, ids: Vec<i64>, others_work: bool) {
     let mut said = HashSet::new();
     let mut alone: Option<String> = None;
     let mut idle: Option<(i64, Instant)> = None;
@@ -80,7 +80,7 @@ pub async fn say_why_it_waits(site: Arc<Site>, ids: Vec<i64>, others_work: bool)
     loop {
         let wanted = ids.clone();
         // What cannot be read now is read the next time.
-        if let Ok(found) = site.db.read(move |tx| look(tx, &wanted)).await {
+        if let Ok(found) = app.db.read(move |tx| look(tx, &wanted)).await {
             if let Some((batch, why)) = found.stopped
                 && said.insert(why.clone())
             {
@@ -137,13 +137,13 @@ fn is_over(batch: &Batch) -> bool {
 }
 
 /// How batches ended: a table of objects and problems, and an exit status that says it.
-pub fn show_batches(site: &Arc<Site>, batches: &[Batch], global: &Global) -> Result<Exit, Failure> {
+pub fn show_batches(app: &Arc<App>, batches: &[Batch], global: &Global) -> Result<Exit, Failure> {
     for batch in batches {
-        super::batches::show_result(site, batch.id, global)?;
+        super::batches::show_result(app, batch.id, global)?;
     }
     let ids: Vec<i64> = batches.iter().map(|batch| batch.id).collect();
     // A batch is completed too if the rest of it was cancelled by a person.
-    let good: archive::Result<bool> = site.db.read_blocking(move |tx| {
+    let good: archive::Result<bool> = app.db.read_blocking(move |tx| {
         for id in &ids {
             let (head, _) = reports::head(tx, *id)?;
             if !report::all_preserved(&head) {

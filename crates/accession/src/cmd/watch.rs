@@ -1,10 +1,10 @@
 //! `accession watch status`: what drop folders and receiving buckets see and wait for.
 
-use super::site;
+use super::app;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use archive::app::Site;
+use archive::app::App;
 use archive::registry::placed;
 use archive::watch::status::{self, PlaceStatus};
 use clap::Subcommand;
@@ -45,8 +45,8 @@ struct Status {
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let Command::Status(args) = args.command;
-    let (site, _) = site::open_small(global)?;
-    let (places, older) = site::block_on(look(&site, args.limit))??;
+    let (app, _) = app::open_small(global)?;
+    let (places, older) = app::block_on(look(&app, args.limit))??;
     let good = older.is_none() && places.iter().all(|place| place.error.is_none());
     if global.json {
         output::json(&serde_json::json!({"places": places, "blocked": older}))?;
@@ -67,17 +67,14 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
 }
 
 /// The places, and why nothing is taken from any of them.
-async fn look(
-    site: &Arc<Site>,
-    limit: usize,
-) -> archive::Result<(Vec<PlaceStatus>, Option<String>)> {
+async fn look(app: &Arc<App>, limit: usize) -> archive::Result<(Vec<PlaceStatus>, Option<String>)> {
     let mut places = Vec::new();
-    for watch in &site.settings.watches {
-        places.push(status::of_place(&site.db, watch, limit).await?);
+    for watch in &app.settings.watches {
+        places.push(status::of_place(&app.db, watch, limit).await?);
     }
     let older = match places.is_empty() {
         true => None,
-        false => placed::older_store(&site.db, &site.stores).await?,
+        false => placed::older_store(&app.db, &app.stores).await?,
     };
     Ok((places, older.map(|store| placed::advice(&store))))
 }

@@ -2,7 +2,7 @@
 //! to? Names and sizes are compared here, and the content of what is read in a moment. What differs in
 //! other content only shows later, in *resolving*, which compares all digests.
 
-use crate::app::Site;
+use crate::app::App;
 use crate::blocking::blocking;
 use crate::model::codes::ObjectState;
 use crate::model::deposit_kind::DepositKind;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// What `found`, which [`candidate`] has found, and a package would do to each other; `None` if the
 /// package takes nothing from it, and where that cannot be seen before it is read.
 pub async fn look(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     found: &Found,
     source: &Source,
     kind: DepositKind,
@@ -42,8 +42,8 @@ pub async fn look(
     }
     let (name, place) = (source.file_name(), place_of(source));
     let Some(path) = source.path() else { return Ok(None) };
-    let profile = site.profile(&found.collection).await?;
-    let bounds = Bounds::of(&site.settings, &profile);
+    let profile = app.profile(&found.collection).await?;
+    let bounds = Bounds::of(&app.settings, &profile);
     let named = name.clone();
     let listed = blocking(move || {
         // What is wrong with a package is found, and said, when it is validated.
@@ -61,7 +61,7 @@ pub async fn look(
         Some(*size == Some(file.size))
     };
     let replaces = replaces(options, &profile);
-    let mut leaving = count_leaving(&site.db, found, replaces, same).await?;
+    let mut leaving = count_leaving(&app.db, found, replaces, same).await?;
     if leaving == 0 {
         let members = listed.members;
         leaving = blocking(move || Ok(count_different(&*members, &to_read))).await?;

@@ -1,6 +1,6 @@
 //! The rows of a batch that has not been expanded: read from the manifest that is kept with it.
 
-use crate::app::Site;
+use crate::app::App;
 use crate::model::error::Result;
 use crate::package::manifest::{self, Common, Rows};
 use crate::pipeline::batch::expanding;
@@ -15,12 +15,12 @@ const READ_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The rows of a pending batch as lines of its report. `None` if the batch is not pending, and where its
 /// rows are not known: the manifest has yet to be fetched, cannot be read, or is very large.
-pub fn rows(site: &Site, batch: &Batch) -> Result<Option<Vec<UnfinishedLine>>> {
+pub fn rows(app: &App, batch: &Batch) -> Result<Option<Vec<UnfinishedLine>>> {
     if batch.state != BatchState::Pending {
         return Ok(None);
     }
     let id = batch.id;
-    let deposit = match site.db.read_blocking(move |tx| find(tx, id)) {
+    let deposit = match app.db.read_blocking(move |tx| find(tx, id)) {
         Ok(deposit) => deposit,
         // A batch of a plain queue.
         Err(error) if error.code() == "unknown_deposit" => return Ok(None),
@@ -29,7 +29,7 @@ pub fn rows(site: &Site, batch: &Batch) -> Result<Option<Vec<UnfinishedLine>>> {
     let state = if batch.is_held() { "held" } else { "not begun" };
     let line = |subject| UnfinishedLine { subject, state: state.to_string(), ..Default::default() };
     // What is wrong with a manifest is found, and said, when the batch is expanded.
-    let subjects = subjects(&site.settings.payloads, &deposit);
+    let subjects = subjects(&app.settings.payloads, &deposit);
     Ok(subjects.map(|subjects| subjects.into_iter().map(line).collect()))
 }
 

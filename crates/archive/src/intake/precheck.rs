@@ -1,7 +1,7 @@
 //! A deposit looked at and not deposited: everything that would be wrong with it.
 
 use super::early;
-use crate::app::Site;
+use crate::app::App;
 use crate::blocking::blocking;
 use crate::model::codes::ObjectState;
 use crate::model::deposit_kind::DepositKind;
@@ -44,16 +44,16 @@ pub struct Verdict {
 
 /// Looks at what would be deposited. Packages by URL are asked for and not fetched.
 pub async fn check(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     collection: &str,
     source: &Source,
     options: &Options,
 ) -> Result<Verdict> {
-    let profile = site.profile(collection).await?;
+    let profile = app.profile(collection).await?;
     let (path, allowed) = match source {
         Source::Path(_) => (resolved(source)?.path(), None),
         Source::Url(url) => {
-            site.fetcher.local_file(url)?.map(|file| (file.path, file.fingerprint)).unzip()
+            app.fetcher.local_file(url)?.map(|file| (file.path, file.fingerprint)).unzip()
         }
     };
     let kind = match (&path, options.kind) {
@@ -73,15 +73,15 @@ pub async fn check(
         (Some(path), _, DepositKind::Manifest) => {
             let place = place_of(&resolved(source).unwrap_or_else(|_| source.clone()));
             let manifest = Manifest { path, name: source.file_name(), place, collection };
-            check_manifest(site, &profile, manifest, options, &mut verdict).await?;
+            check_manifest(app, &profile, manifest, options, &mut verdict).await?;
         }
         (Some(path), _, _) => {
             let name = source.file_name();
             let place = place_of(&resolved(source).unwrap_or_else(|_| source.clone()));
             let looked = Looked { path, allowed, name, place, kind, collection };
-            check_package(site, &profile, looked, options, &mut verdict).await?;
+            check_package(app, &profile, looked, options, &mut verdict).await?;
         }
-        (None, Source::Url(url), _) => match site.fetcher.head(url).await {
+        (None, Source::Url(url), _) => match app.fetcher.head(url).await {
             Ok(head) => verdict.bytes = head.size.unwrap_or(0),
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => verdict.problems.error("url_not_there", url, error.to_string()),
@@ -121,7 +121,7 @@ struct Looked<'a> {
 }
 
 async fn check_package(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     profile: &Profile,
     looked: Looked<'_>,
     options: &Options,
@@ -131,11 +131,11 @@ async fn check_package(
     if let Err(error) = check_kind(profile, collection, kind, false) {
         return found(&mut verdict.problems, &name, error);
     }
-    let settings = &site.settings;
+    let settings = &app.settings;
     let bounds = Bounds::of(settings, profile);
     let how = How {
         algorithms: [Algorithm::Sha512].into_iter().collect(),
-        identifier: site.identifier.clone(),
+        identifier: app.identifier.clone(),
         threads: settings.threads,
     };
     let (named, claimed) = (name.clone(), options.claimed.clone());
@@ -143,7 +143,7 @@ async fn check_package(
     let (of, its, at, said) =
         (collection.to_string(), name.clone(), place.clone(), options.clone());
     let candidate: Result<Option<Found>> =
-        site.db.read(move |tx| early::candidate(tx, &of, &its, &at, &said)).await;
+        app.db.read(move |tx| early::candidate(tx, &of, &its, &at, &said)).await;
     let candidate = candidate?;
     let compares = candidate.is_some();
     let checked = blocking(move || {
@@ -208,11 +208,11 @@ async fn check_package(
             let checked = async {
                 let identity = said.identity(profile, collection)?;
                 let derived = identity.derived;
-                check_identity(site, collection, identity, options, &mut verdict.problems).await?;
+                check_identity(app, collection, identity, options, &mut verdict.problems).await?;
                 let Some(met) = candidate.filter(|_| derived) else { return Ok(()) };
                 let same = |file: &FileView| digests.get(&file.path).map(|d| *d == file.sha512);
                 let replaces = early::replaces(options, profile);
-                let leaving = early::count_leaving(&site.db, &met, replaces, same).await?;
+                let leaving = early::count_leaving(&app.db, &met, replaces, same).await?;
                 let meeting = Meeting::of(&met, stem(&name), &place, leaving);
                 derived::check(&meeting, options.mode, profile, false)
             };
@@ -227,7 +227,7 @@ async fn check_package(
 
 /// What resolving would say of which object it is.
 async fn check_identity(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     collection: &str,
     identity: Identity,
     options: &Options,
@@ -243,7 +243,7 @@ async fn check_identity(
         minted_by: MintedBy::Nobody,
         title: None,
     };
-    let looked: Result<(Option<Found>, Vec<String>)> = site
+    let looked: Result<(Option<Found>, Vec<String>)> = app
         .db
         .read(move |tx| {
             let found = resolve::find(tx, &asked)?;
@@ -294,7 +294,7 @@ struct SaidObject {
 /// What resolving would say of an object of a manifest, as far as that is known before its files
 /// are fetched.
 async fn check_said(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     collection: &str,
     said: SaidObject,
     options: &Options,
@@ -302,7 +302,7 @@ async fn check_said(
 ) -> Result<()> {
     let SaidObject { shown, identity, name, place } = said;
     let derived = identity.derived;
-    let checked = check_identity(site, collection, identity, options, problems).await;
+    let checked = check_identity(app, collection, identity, options, problems).await;
     if let Err(error) = checked {
         let message = format!("{shown}: {error}");
         return match error {
@@ -314,7 +314,7 @@ async fn check_said(
         };
     }
     let (of, its, mode) = (collection.to_string(), name.clone(), options.mode);
-    let found: Result<Option<Found>> = site
+    let found: Result<Option<Found>> = app
         .db
         .read(move |tx| {
             let options = Options { mode, ..Options::default() };
@@ -334,7 +334,7 @@ async fn check_said(
 }
 
 async fn check_manifest(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     profile: &Profile,
     manifest: Manifest<'_>,
     options: &Options,
@@ -392,10 +392,10 @@ async fn check_manifest(
             verdict.objects = if each == Some(Rows::OneObject) { 1 } else { count };
             (verdict.files, verdict.bytes, verdict.problems) = (count, bytes, problems);
             for said in said_objects {
-                check_said(site, collection, said, options, &mut verdict.problems).await?;
+                check_said(app, collection, said, options, &mut verdict.problems).await?;
             }
             for (line, url) in rows {
-                match site.fetcher.head(&url).await {
+                match app.fetcher.head(&url).await {
                     Ok(_) => {}
                     Err(error) if error.is_transient() => {
                         verdict.problems.warning(

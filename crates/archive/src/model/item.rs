@@ -109,12 +109,12 @@ pub enum Update {
 
 /// A digest that someone says something has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Claimed {
+pub struct ExpectedDigest {
     pub algorithm: String,
     pub digest: String,
 }
 
-impl std::fmt::Display for Claimed {
+impl std::fmt::Display for ExpectedDigest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.algorithm, self.digest)
     }
@@ -132,7 +132,7 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub local_ids: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claimed: Option<Claimed>,
+    pub claimed: Option<ExpectedDigest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     #[serde(default)]

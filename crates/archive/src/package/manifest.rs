@@ -2,7 +2,7 @@
 
 use crate::metadata::Metadata;
 use crate::model::deposit_kind::DepositKind;
-use crate::model::item::{Claimed, Item, Mode, Source, Update};
+use crate::model::item::{ExpectedDigest, Item, Mode, Source, Update};
 use crate::model::problem::Problems;
 use checkm::{Profile, Row, Severity};
 
@@ -62,7 +62,7 @@ pub fn item_of(row: &Row<'_>, kind: DepositKind, common: &Common) -> Option<Item
     };
     let claimed = match (&row.algorithm, &row.digest) {
         (Some(algorithm), Some(digest)) => {
-            Some(Claimed { algorithm: algorithm.to_string(), digest: digest.to_string() })
+            Some(ExpectedDigest { algorithm: algorithm.to_string(), digest: digest.to_string() })
         }
         _ => None,
     };

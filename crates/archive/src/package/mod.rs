@@ -3,6 +3,7 @@
 
 pub mod bounds;
 pub mod empty;
+pub mod file_range;
 pub mod kind;
 pub mod known;
 pub mod manifest;
@@ -11,7 +12,6 @@ pub mod path;
 pub mod payload;
 pub mod program;
 pub mod reading;
-pub mod stretch;
 pub mod survey;
 pub mod unpack;
 pub mod validate;
@@ -22,6 +22,7 @@ use bagit::source::directory::Directory;
 use bagit::source::tar::{self, TarFile};
 use bagit::source::zip::ZipFile;
 use bagit::source::{Kind, Member, Members, Serialization};
+use file_range::FileRange;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
@@ -29,7 +30,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use stretch::Stretch;
 
 /// The form in which a package's members can be read in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,16 +187,16 @@ impl Package {
 
     /// The bytes of a member as a stretch of a file, where they are just that: not for what is
     /// compressed or sparse.
-    pub fn stretch(&self, locator: &[u8]) -> Option<Stretch> {
+    pub fn file_range(&self, locator: &[u8]) -> Option<FileRange> {
         match self.form {
             Form::Tar => {
                 let (at, size) = tar::plain_range(locator)?;
-                Some(Stretch { file: self.file().ok()?, at, size })
+                Some(FileRange { file: self.file().ok()?, at, size })
             }
-            Form::File => Stretch::of(self.file().ok()?),
+            Form::File => FileRange::of(self.file().ok()?),
             Form::Directory => {
                 let path = self.path().join(std::ffi::OsStr::from_bytes(locator));
-                Stretch::of(self.owner.open_file(&path).ok()?)
+                FileRange::of(self.owner.open_file(&path).ok()?)
             }
             Form::Zip => None,
         }

@@ -72,7 +72,7 @@ pub fn read_file(
             return Ok(None);
         }
     }
-    let mut stretch = package.stretch(&task.locator);
+    let mut stretch = package.file_range(&task.locator);
     let object = stretch.as_mut().map(|s| s as &mut dyn pronom::Source);
     let (size, digests, format) = seen.finish(&task.path, object);
     let task = Task { modified: task.modified.or(modified), ..task };

@@ -53,7 +53,7 @@ pub struct Reader {
     pub serialization: Option<Serialization>,
     pub how: How,
     pub bounds: Bounds,
-    pub claimed: Option<crate::model::item::Claimed>,
+    pub claimed: Option<crate::model::item::ExpectedDigest>,
     pub original: Package,
     pub profile: Option<bagit::Profile>,
     pub progress: Progress,

@@ -2,7 +2,7 @@
 
 use crate::metadata::{self, Metadata};
 use crate::model::error::{Error, Result};
-use crate::model::item::Claimed;
+use crate::model::item::ExpectedDigest;
 use crate::model::problem::{PROBLEMS_MAX, Problems};
 use crate::model::profile::Profile;
 use crate::package::known::Known;
@@ -33,7 +33,7 @@ pub fn bag_profile(profile: &Profile) -> Result<Option<bagit::Profile>> {
 /// Compares the package itself with the digest that was given with it.
 pub fn check_claimed(
     package: &Package,
-    claimed: &Claimed,
+    claimed: &ExpectedDigest,
     progress: &Progress,
     problems: &mut Problems,
 ) -> Result<()> {
@@ -79,7 +79,7 @@ pub fn check_claimed(
 }
 
 /// Digests are compared in any case.
-pub fn compare_claimed(name: &str, claimed: &Claimed, found: &str, problems: &mut Problems) {
+pub fn compare_claimed(name: &str, claimed: &ExpectedDigest, found: &str, problems: &mut Problems) {
     if !claimed.digest.eq_ignore_ascii_case(found) {
         problems.error(
             "digest_mismatch",

@@ -8,7 +8,7 @@ pub mod ingest;
 pub mod outbox;
 pub mod sweep;
 
-use crate::app::Site;
+use crate::app::App;
 use queue::rules::pipelines::PipelineSpec;
 use queue::runtime::{Handler, Worker};
 use queue::{PipelineSettings, StageSettings};
@@ -29,14 +29,14 @@ pub trait Stage: 'static {
     }
 
     /// Makes what runs its jobs in this process.
-    fn handler(site: &Arc<Site>) -> impl Handler;
+    fn handler(app: &Arc<App>) -> impl Handler;
 }
 
 /// A [`Stage`] as a value.
 pub struct StageEntry {
     pub name: &'static str,
     pub defaults: fn() -> StageSettings,
-    add: fn(Worker, &str, &Arc<Site>) -> Worker,
+    add: fn(Worker, &str, &Arc<App>) -> Worker,
 }
 
 impl StageEntry {
@@ -45,7 +45,7 @@ impl StageEntry {
         StageEntry {
             name: S::NAME,
             defaults: S::defaults,
-            add: |worker, pipeline, site| worker.stage(pipeline, S::NAME, S::handler(site)),
+            add: |worker, pipeline, app| worker.stage(pipeline, S::NAME, S::handler(app)),
         }
     }
 }
@@ -92,11 +92,11 @@ impl Pipeline {
     pub fn add_to(
         &self,
         worker: Worker,
-        site: &Arc<Site>,
+        app: &Arc<App>,
         wanted: &impl Fn(&str, &str) -> bool,
     ) -> Worker {
         let stages = self.stages.iter().filter(|stage| wanted(self.name, stage.name));
-        stages.fold(worker, |worker, stage| (stage.add)(worker, self.name, site))
+        stages.fold(worker, |worker, stage| (stage.add)(worker, self.name, app))
     }
 }
 

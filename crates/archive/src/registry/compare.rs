@@ -7,7 +7,7 @@ use super::check::{self, Counts, Seen, finding};
 use super::rebuild::proper_path;
 use super::view::{self, CopyView, Filter, ObjectView};
 use super::walk::Outage;
-use crate::app::Site;
+use crate::app::App;
 use crate::model::codes::ObjectState;
 use crate::model::error::{Error, Result};
 use crate::registry::collection;
@@ -59,9 +59,9 @@ const PAGE: i64 = 200;
 type Tell<'a> = &'a mut (dyn FnMut(Looked, Option<Finding>) + Send);
 
 /// Compares, and records what was found of each copy; `tell` hears of each finding and of progress.
-pub async fn compare(site: &Arc<Site>, what: &What, tell: Tell<'_>) -> Result<Looked> {
+pub async fn compare(app: &Arc<App>, what: &What, tell: Tell<'_>) -> Result<Looked> {
     let mut comparison = Comparison {
-        site,
+        app,
         depth: what.depth,
         operator: what.operator.clone(),
         looked: Looked::default(),
@@ -72,7 +72,7 @@ pub async fn compare(site: &Arc<Site>, what: &What, tell: Tell<'_>) -> Result<Lo
     loop {
         let (one, from) = (what.object.clone(), after);
         let page: Vec<ObjectView> =
-            site.db.read(move |tx| objects(tx, one.as_deref(), from)).await?;
+            app.db.read(move |tx| objects(tx, one.as_deref(), from)).await?;
         let Some(last) = page.last().map(|o| o.id) else { break };
         for object in &page {
             comparison.object(object).await?;
@@ -82,7 +82,7 @@ pub async fn compare(site: &Arc<Site>, what: &What, tell: Tell<'_>) -> Result<Lo
             return Ok(comparison.looked);
         }
     }
-    for name in site.stores.names() {
+    for name in app.stores.names() {
         comparison.store(name).await?;
     }
     Ok(comparison.looked)
@@ -108,7 +108,7 @@ struct Answering {
 }
 
 struct Comparison<'a> {
-    site: &'a Arc<Site>,
+    app: &'a Arc<App>,
     depth: Depth,
     operator: String,
     looked: Looked,
@@ -168,7 +168,7 @@ impl Comparison<'_> {
     /// Registry to stores.
     async fn object(&mut self, object: &ObjectView) -> Result<()> {
         let id = object.id;
-        let copies = self.site.db.read(move |tx| view::copies(tx, id)).await?;
+        let copies = self.app.db.read(move |tx| view::copies(tx, id)).await?;
         if copies.is_empty() && object.state == ObjectState::Active {
             self.found(finding("missing", "", object, None, "no store is recorded to have it"));
         }
@@ -187,14 +187,14 @@ impl Comparison<'_> {
 
     async fn copy(&mut self, object: &ObjectView, store: &str) -> Result<()> {
         let unreadable = |message| finding("unreadable", store, object, None, message);
-        let place = match self.site.stores.get(store).await {
+        let place = match self.app.stores.get(store).await {
             Ok(place) => place,
             Err(error) => return self.give_up(store, error),
         };
-        let began = self.site.db.read(|tx| Ok::<_, Error>(tx.now())).await?;
+        let began = self.app.db.read(|tx| Ok::<_, Error>(tx.now())).await?;
         let (so_far, tell) = (self.looked, &mut *self.tell);
         let mut progress = |counts| tell(so_far.with(counts), None);
-        let checked = check::check(self.site, &place, object, self.depth, &mut progress).await;
+        let checked = check::check(self.app, &place, object, self.depth, &mut progress).await;
         let (copy, mut seen) = match checked {
             Ok(Some(checked)) => checked,
             // It is not kept any more.
@@ -224,7 +224,7 @@ impl Comparison<'_> {
         seen: Arc<Seen>,
         failed: Option<String>,
     ) -> Result<()> {
-        let (installation, depth) = (self.site.installation.clone(), self.depth);
+        let (installation, depth) = (self.app.installation.clone(), self.depth);
         let operator = self.operator.clone();
         let (id, identifier) = (object.id, object.identifier.clone());
         let collection = object.collection.clone();
@@ -245,7 +245,7 @@ impl Comparison<'_> {
             };
             outcome::record(tx, &outcome)
         };
-        self.site.db.write(record).await
+        self.app.db.write(record).await
     }
 
     /// Store to registry: objects that the registry does not know.
@@ -261,7 +261,7 @@ impl Comparison<'_> {
             message,
             since: None,
         };
-        let place = match self.site.stores.get(name).await {
+        let place = match self.app.stores.get(name).await {
             Ok(place) => place,
             Err(error) => return self.give_up(name, error),
         };
@@ -291,7 +291,7 @@ impl Comparison<'_> {
                     })?;
                 }
                 // K3: a store shows a version a moment before the registry has it.
-                Ok(object) if check::is_being_sealed(self.site, object.id()).await? => {}
+                Ok(object) if check::is_being_sealed(self.app, object.id()).await? => {}
                 Ok(_) if self.is_known(name, &path).await? => {}
                 Ok(object) => {
                     let (kind, message) = unknown(&place, &path, &object);
@@ -308,7 +308,7 @@ impl Comparison<'_> {
         let find = move |tx: &mut db::Tx<'_>| {
             Ok::<_, Error>(tx.first::<(i64,)>(&KNOWN, &db::params![&store, &key])?.is_some())
         };
-        self.site.db.read(find).await
+        self.app.db.read(find).await
     }
 }
 

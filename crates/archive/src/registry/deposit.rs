@@ -3,7 +3,7 @@
 use crate::metadata::Metadata;
 use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
-use crate::model::item::{Claimed, Mode, Source, Update};
+use crate::model::item::{ExpectedDigest, Mode, Source, Update};
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct Options {
     pub update: Option<Update>,
     pub identifier: Option<String>,
     pub local_ids: Vec<String>,
-    pub claimed: Option<Claimed>,
+    pub claimed: Option<ExpectedDigest>,
     pub metadata: Metadata,
     /// What it is, where the depositor says so; else it is found out.
     pub kind: Option<DepositKind>,

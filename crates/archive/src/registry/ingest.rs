@@ -31,7 +31,7 @@ pub struct Ingest {
     /// What the version says: that, and what stays of the version before.
     pub metadata: Metadata,
     /// What waits to be sealed, by store.
-    pub stores: BTreeMap<String, Waiting>,
+    pub stores: BTreeMap<String, UnsealedCopy>,
     pub summary: Summary,
     pub began_at: Micros,
     pub recorded_at: Option<Micros>,
@@ -45,7 +45,7 @@ pub struct Ingest {
 
 /// A version that is written to a store and not sealed; see [`ocfl::Unsealed`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waiting {
+pub struct UnsealedCopy {
     pub path: String,
     pub digest: String,
     /// When it was stored.

@@ -1,7 +1,7 @@
 //! An object's PREMIS record, from the registry, page by page.
 
 use super::view::{self, CopyView, EventView, FileView, ObjectView, VersionView};
-use crate::app::Site;
+use crate::app::App;
 use crate::model::error::{Error, Result};
 use crate::model::event::Person;
 use crate::model::format::Candidate;
@@ -28,16 +28,16 @@ pub struct StoredCopy {
 
 /// Looks up in every store where the files of an object are. A store that does not answer does not
 /// keep its record from being written: then the place of the object as a whole is told.
-pub async fn locate(site: &Arc<Site>, name: &str) -> Result<Vec<StoredCopy>> {
+pub async fn locate(app: &Arc<App>, name: &str) -> Result<Vec<StoredCopy>> {
     let name = name.to_string();
     let copies = move |tx: &mut db::Tx<'_>| {
         let object = view::find(tx, &name)?;
         Ok::<_, Error>((view::copies(tx, object.id)?, object.identifier))
     };
-    let (copies, identifier) = site.db.read(copies).await?;
+    let (copies, identifier) = app.db.read(copies).await?;
     let mut stored = Vec::new();
     for CopyView { store, key, version, .. } in copies {
-        let opened = match site.stores.get(&store).await {
+        let opened = match app.stores.get(&store).await {
             Ok(place) => place.root.object_at(&key).await.map_err(|e| object_error(&store, e)),
             Err(error) => Err(error),
         };

@@ -1,7 +1,7 @@
 //! Cleans up after jobs that failed or were cancelled: reservations at once, staged data and
 //! invisible leftovers in stores after a retention time. Nothing of a depositor's is ever removed.
 
-use crate::app::{Site, WorkSpace};
+use crate::app::{App, WorkSpace};
 use crate::blocking::blocking;
 use crate::model::error::{Error, Result};
 use crate::model::pipelines;
@@ -31,9 +31,9 @@ struct Left {
 }
 
 /// Looks again and again.
-pub async fn run(site: Arc<Site>) {
+pub async fn run(app: Arc<App>) {
     loop {
-        if let Err(error) = once(&site).await {
+        if let Err(error) = once(&app).await {
             match error.is_outage() {
                 true => {
                     tracing::debug!(%error, "cleaning up after failed jobs did not succeed; it is tried again")
@@ -48,17 +48,17 @@ pub async fn run(site: Arc<Site>) {
 }
 
 /// Cleans up what is due; how many jobs it was.
-pub async fn once(site: &Arc<Site>) -> Result<u64> {
+pub async fn once(app: &Arc<App>) -> Result<u64> {
     let mut done = 0;
     let mut after = 0;
     loop {
         let (now, page) =
-            site.db.read(move |tx| Ok::<_, Error>((tx.now(), page(tx, after)?))).await?;
+            app.db.read(move |tx| Ok::<_, Error>((tx.now(), page(tx, after)?))).await?;
         let Some(last) = page.last().map(|left| left.job) else { break };
         for left in page {
-            let days = left.retention_days.map_or(site.settings.failed_retention_days, i64::from);
+            let days = left.retention_days.map_or(app.settings.failed_retention_days, i64::from);
             let kept = left.failed && left.since + days * DAY_MICROS > now;
-            match clean(site, &left, kept).await {
+            match clean(app, &left, kept).await {
                 Ok(cleaned) => done += u64::from(cleaned),
                 Err(error) => {
                     tracing::warn!(job = left.job, %error, "the janitor could not clean up after the job; it is tried again");
@@ -67,7 +67,7 @@ pub async fn once(site: &Arc<Site>) -> Result<u64> {
         }
         after = last;
     }
-    remove_directories(site).await?;
+    remove_directories(app).await?;
     Ok(done)
 }
 
@@ -99,11 +99,11 @@ fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
 }
 
 /// Cleans up after one job. Of one that failed only the reservation goes while its data is `kept`.
-async fn clean(site: &Arc<Site>, left: &Left, kept: bool) -> Result<bool> {
+async fn clean(app: &Arc<App>, left: &Left, kept: bool) -> Result<bool> {
     let job = left.job;
     if kept {
         if left.reserved {
-            site.db
+            app.db
                 .write(move |tx| match find(tx, job)?.status() {
                     Status::Failed => give_back(tx, job),
                     // It was requeued a moment ago, and may need its reservation.
@@ -115,7 +115,7 @@ async fn clean(site: &Arc<Site>, left: &Left, kept: bool) -> Result<bool> {
     }
     let reason = if left.failed { "its retention is over" } else { "it has ended" };
     let actor = Actor { who: "janitor", reason };
-    let cleaned = site
+    let cleaned = app
         .db
         .write(move |tx| {
             let catalog = Catalog::load(tx)?;
@@ -189,8 +189,8 @@ pub fn release_failed(
 
 /// Removes the directories of this work space that no job needs any more. One that cannot be
 /// removed is named, and the others go all the same.
-async fn remove_directories(site: &Arc<Site>) -> Result<()> {
-    let work = &site.settings.work_space;
+async fn remove_directories(app: &Arc<App>) -> Result<()> {
+    let work = &app.settings.work_space;
     let entries = match std::fs::read_dir(&work.path) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -200,7 +200,7 @@ async fn remove_directories(site: &Arc<Site>) -> Result<()> {
         let entry = entry.map_err(|e| unwritable(&work.path, e))?;
         let name = entry.file_name();
         let Some((job, discards)) = name.to_str().and_then(WorkSpace::job_of) else { continue };
-        if !site.db.read(move |tx| is_left_over(tx, job, discards)).await? {
+        if !app.db.read(move |tx| is_left_over(tx, job, discards)).await? {
             continue;
         }
         let path = entry.path();

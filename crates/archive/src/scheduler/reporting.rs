@@ -1,7 +1,7 @@
 //! When a batch has a new report, those who should know are told; and operators get one gathered
 //! mail about new reviews, not one per job.
 
-use crate::app::Site;
+use crate::app::App;
 use crate::model::error::{Result, into_queue};
 use crate::model::profile::{Notify, ReportFormat};
 use crate::registry::collection;
@@ -24,10 +24,10 @@ const REVIEWS_LISTED: usize = 50;
 const FAILURES_LISTED: i64 = 100;
 
 /// Looks whenever a batch moves, and now and then.
-pub async fn run(site: Arc<Site>) {
-    let mut news = site.db.subscribe(batch::TOPIC);
+pub async fn run(app: Arc<App>) {
+    let mut news = app.db.subscribe(batch::TOPIC);
     loop {
-        if let Err(error) = once(&site).await {
+        if let Err(error) = once(&app).await {
             match error.is_outage() {
                 true => {
                     tracing::debug!(%error, "reports could not be put into the outbox; it is tried again")
@@ -42,14 +42,14 @@ pub async fn run(site: Arc<Site>) {
 }
 
 /// Puts what is due into the outbox.
-pub async fn once(site: &Arc<Site>) -> queue::Result<()> {
-    let mail = site.settings.mail.is_some();
-    while site.db.write(move |tx| next_batches(tx, mail).map_err(into_queue)).await? {}
-    if let Some(settings) = &site.settings.mail
+pub async fn once(app: &Arc<App>) -> queue::Result<()> {
+    let mail = app.settings.mail.is_some();
+    while app.db.write(move |tx| next_batches(tx, mail).map_err(into_queue)).await? {}
+    if let Some(settings) = &app.settings.mail
         && !settings.operators.is_empty()
     {
         let operators = settings.operators.clone();
-        site.db.write(move |tx| reviews(tx, &operators).map_err(into_queue)).await?;
+        app.db.write(move |tx| reviews(tx, &operators).map_err(into_queue)).await?;
     }
     Ok(())
 }

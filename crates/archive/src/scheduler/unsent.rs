@@ -1,7 +1,7 @@
 //! What has not been sent yet: processes that end wait for it, within bounds, and say what is left.
 
 use super::reporting;
-use crate::app::Site;
+use crate::app::App;
 use crate::model::error::Result;
 use crate::model::pipelines::{CALLBACK, REPORT};
 use db::{Micros, Statement, Tx, statement};
@@ -50,20 +50,20 @@ pub struct Left {
 /// `deadline`; what is left. `since` is when the process began: mails about reviews that it wrote
 /// count as its own.
 pub async fn wait(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     batches: &[i64],
     since: Micros,
     deadline: Instant,
 ) -> Result<Vec<Left>> {
     // What the end of the last batch brought is put into the outbox here and now.
-    reporting::once(site).await?;
+    reporting::once(app).await?;
     let mut open: Vec<i64> = batches.to_vec();
     open.push(0);
     loop {
         let remaining = deadline.saturating_duration_since(Instant::now());
         let until = Micros::try_from(remaining.as_micros()).unwrap_or(Micros::MAX);
         let wanted = open.clone();
-        let seen = site.db.read(move |tx| look(tx, &wanted, since, until)).await?;
+        let seen = app.db.read(move |tx| look(tx, &wanted, since, until)).await?;
         open.retain(|batch| seen.open.contains(batch));
         if !seen.goes || remaining.is_zero() {
             return Ok(seen.left);
@@ -152,14 +152,14 @@ fn is_paused(tx: &mut Tx<'_>, catalog: &Catalog, stage: Option<i64>) -> Result<b
 
 /// Waits until nothing but mail and callbacks is left to do, and none of them was sent for
 /// `timeout`; how many are left. `busy` says whether there is any other work.
-pub async fn stalled<B>(site: &Arc<Site>, timeout: Duration, busy: impl Fn() -> B) -> Result<i64>
+pub async fn stalled<B>(app: &Arc<App>, timeout: Duration, busy: impl Fn() -> B) -> Result<i64>
 where
     B: Future<Output = Result<bool>>,
 {
     let mut before = None;
     let mut since = Instant::now();
     loop {
-        let unsent = site.db.read(count).await?;
+        let unsent = app.db.read(count).await?;
         if before != Some(unsent) || unsent == 0 || busy().await? {
             before = Some(unsent);
             since = Instant::now();

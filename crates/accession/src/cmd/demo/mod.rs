@@ -6,11 +6,11 @@ mod web;
 
 use super::deposit::{self, How};
 use super::same_name::Asking;
-use super::{ingest, notify, site};
+use super::{app, ingest, notify};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use archive::app::Site;
+use archive::app::App;
 use clap::Parser;
 use queue::BatchState;
 use std::ffi::OsString;
@@ -40,7 +40,7 @@ struct Typed {
 }
 
 struct Show {
-    site: Arc<Site>,
+    app: Arc<App>,
     global: Global,
 }
 
@@ -64,8 +64,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         quiet: true,
         ..global.clone()
     };
-    let (site, _) = site::open(&global, db::Options::default())?;
-    let show = Show { site, global };
+    let (app, _) = app::open(&global, db::Options::default())?;
+    let show = Show { app, global };
     let steps = story(&show, &samples, &server)?;
     if show.global.json {
         output::json(&serde_json::json!({"data": data, "samples": samples, "steps": steps}))?;
@@ -138,14 +138,14 @@ impl Show {
             .chain(options.iter().map(|o| quoted(o)))
             .collect();
         self.say(&format!("$ accession ingest {}", shown.join(" ")))?;
-        let receipts = deposit::accept(&self.site, sources, &typed.how, ASKING)?;
+        let receipts = deposit::accept(&self.app, sources, &typed.how, ASKING)?;
         let ids = receipts.iter().map(|r| r.batch).collect();
         let batches =
-            site::block_on(ingest::work_on(&self.site, ids, notify::TIMEOUT, &self.global))??;
+            app::block_on(ingest::work_on(&self.app, ids, notify::TIMEOUT, &self.global))??;
         let batch = &batches[0];
         let id = batch.id;
         let report: archive::Result<archive::report::BatchReport> =
-            self.site.db.read_blocking(move |tx| {
+            self.app.db.read_blocking(move |tx| {
                 let catalog = queue::Catalog::load(tx)?;
                 archive::registry::reports::short(tx, &catalog, id, 5)
             });

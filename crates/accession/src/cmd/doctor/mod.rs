@@ -5,7 +5,7 @@ mod local;
 mod outside;
 
 use crate::cli::Global;
-use crate::cmd::site;
+use crate::cmd::app;
 use crate::exit::{Exit, Failure};
 use crate::{output, session};
 use archive::config::{Config, Loaded};
@@ -65,7 +65,7 @@ impl Finding {
 }
 
 pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
-    let loaded = site::configuration(global);
+    let loaded = app::configuration(global);
     let mut findings = vec![configuration(&loaded)];
     findings.extend(local::data_directory(global)?);
     let database = local::database(global);

@@ -2,15 +2,15 @@
 
 mod progress;
 
+use super::app;
 use super::deposit::{self, How};
 use super::notify::{self, Timeout};
 use super::same_name::{self, Asking};
-use super::site;
 use super::waiting;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use archive::app::Site;
+use archive::app::App;
 use archive::worker::WATCHING;
 use queue::rules::batch;
 use queue::runtime::{Settings, Stop};
@@ -41,38 +41,38 @@ pub struct Args {
 }
 
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
-    let (site, _) = site::open(global, db::Options::default())?;
+    let (app, _) = app::open(global, db::Options::default())?;
     let asking = Asking { command: "ingest", never: global.json };
-    let receipts = deposit::accept(&site, &args.sources, &args.how, asking)?;
+    let receipts = deposit::accept(&app, &args.sources, &args.how, asking)?;
     let ids: Vec<i64> = receipts.iter().map(|r| r.batch).collect();
-    let worked = work_on(&site, ids.clone(), args.notify.notify_timeout, global);
-    let batches = site::block_on(worked)??;
-    let exit = waiting::show_batches(&site, &batches, global)?;
+    let worked = work_on(&app, ids.clone(), args.notify.notify_timeout, global);
+    let batches = app::block_on(worked)??;
+    let exit = waiting::show_batches(&app, &batches, global)?;
     if !global.json && !global.quiet {
-        same_name::tell(&site, &ids)?;
+        same_name::tell(&app, &ids)?;
     }
     Ok(exit)
 }
 
 /// Works until these batches have ended, and their mail and callbacks are sent.
 pub async fn work_on(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     ids: Vec<i64>,
     notify_timeout: Duration,
     global: &Global,
 ) -> Result<Vec<batch::Batch>, Failure> {
-    let began = site.db.read(|tx| Ok::<_, archive::Error>(tx.now())).await?;
+    let began = app.db.read(|tx| Ok::<_, archive::Error>(tx.now())).await?;
     let (stop, stopped) = watch::channel(Stop::No);
-    let workspaces = vec![site.settings.work_space.name.clone()];
+    let workspaces = vec![app.settings.work_space.name.clone()];
     let settings = Settings { workspaces, ..Settings::default() };
     super::queue::stop_on_signals(stop.clone(), settings.grace)?;
     let worker =
-        tokio::spawn(archive::worker::work(site.clone(), settings, |p, _| p != WATCHING, stopped));
+        tokio::spawn(archive::worker::work(app.clone(), settings, |p, _| p != WATCHING, stopped));
     let bars = (!global.quiet).then(|| match std::io::stderr().is_terminal() && !global.json {
-        true => tokio::spawn(progress::show(site.clone(), ids.clone())),
-        false => tokio::spawn(waiting::say_why_it_waits(site.clone(), ids.clone(), false)),
+        true => tokio::spawn(progress::show(app.clone(), ids.clone())),
+        false => tokio::spawn(waiting::say_why_it_waits(app.clone(), ids.clone(), false)),
     });
-    let waited = waiting::wait(site, ids.clone());
+    let waited = waiting::wait(app, ids.clone());
     tokio::pin!(waited);
     let mut interrupted = stop.subscribe();
     let batches = tokio::select! {
@@ -87,7 +87,7 @@ pub async fn work_on(
     if batches.is_ok() {
         // How the batches ended is known: what goes wrong from here changes nothing about that.
         let sent =
-            notify::send(site, &ids, began, notify_timeout, &mut interrupted, global.quiet).await;
+            notify::send(app, &ids, began, notify_timeout, &mut interrupted, global.quiet).await;
         if let Err(failure) = sent {
             tracing::warn!(code = failure.code, "{}", failure.message);
         }

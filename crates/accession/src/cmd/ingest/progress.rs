@@ -2,7 +2,7 @@
 //! worked on, with its bytes, their rate and the time left.
 
 use crate::output::{self, bars};
-use archive::app::Site;
+use archive::app::App;
 use archive::registry::waits;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use queue::Status;
@@ -84,13 +84,13 @@ impl Drop for Line {
 }
 
 /// Shows how far these batches have come, until it is dropped.
-pub async fn show(site: Arc<Site>, ids: Vec<i64>) {
+pub async fn show(app: Arc<App>, ids: Vec<i64>) {
     let all = bar(LOOKING);
     let mut known = 0;
     let mut lines: BTreeMap<i64, Line> = BTreeMap::new();
     loop {
         let wanted = ids.clone();
-        let seen = site.db.read(move |tx| look(tx, &wanted)).await;
+        let seen = app.db.read(move |tx| look(tx, &wanted)).await;
         if let Ok(Seen { total, done, failed, jobs, waiting }) = seen {
             if known == 0 && total > 0 {
                 all.set_style(style(ALL));

@@ -3,7 +3,7 @@
 
 use super::failure;
 use crate::cli::Global;
-use crate::cmd::site;
+use crate::cmd::app;
 use crate::exit::Failure;
 use crate::session::existing;
 use archive::registry::view;
@@ -119,7 +119,7 @@ pub fn store_address(name: &str, global: &Global) -> Result<String, Failure> {
 }
 
 fn stores(global: &Global) -> Result<BTreeMap<String, String>, Failure> {
-    let stores = site::configuration(global)?.config.stores;
+    let stores = app::configuration(global)?.config.stores;
     Ok(stores.into_iter().map(|(name, section)| (name, section.url)).collect())
 }
 

@@ -5,7 +5,7 @@ mod finding;
 mod json;
 mod show;
 
-use super::site;
+use super::app;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -63,8 +63,8 @@ impl Snapshot {
 }
 
 pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
-    let (site, _) = site::open_small(global)?;
-    let seen: archive::Result<_> = site.db.read_blocking(|tx| {
+    let (app, _) = app::open_small(global)?;
+    let seen: archive::Result<_> = app.db.read_blocking(|tx| {
         let catalog = Catalog::load(tx)?;
         let now = tx.now();
         let stats = view::stats(tx, now, &catalog, None)?;
@@ -73,9 +73,9 @@ pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
         Ok((now, catalog, stats, overview, workers, registry::totals(tx)?))
     });
     let (now, catalog, stats, overview, workers, (objects, files, bytes)) = seen?;
-    let work_space = site.settings.work_space.clone();
+    let work_space = app.settings.work_space.clone();
     let space = Space::of(&work_space).map_err(|error| error.to_string());
-    let database = site.db.address().to_string();
+    let database = app.db.address().to_string();
     let seen = Snapshot {
         now,
         catalog,

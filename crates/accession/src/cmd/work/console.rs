@@ -3,7 +3,7 @@
 //! the names of what ended, and now and then for how much there is to do.
 
 use crate::output;
-use archive::app::Site;
+use archive::app::App;
 use archive::registry::brief::{Brief, brief};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use queue::rules::batch;
@@ -103,17 +103,17 @@ impl Console {
     }
 
     /// Shows what happens, until it is dropped.
-    pub async fn run(self, site: Arc<Site>) {
+    pub async fn run(self, app: Arc<App>) {
         let mut totals = Totals::default();
         let mut open = None;
         let mut counted: Option<Instant> = None;
         loop {
-            self.tell(&site, &mut totals).await;
+            self.tell(&app, &mut totals).await;
             if self.on_terminal {
-                let away = site.db.unavailable_since();
+                let away = app.db.unavailable_since();
                 if away.is_none() && counted.is_none_or(|at| at.elapsed() > COUNT_EVERY) {
                     counted = Some(Instant::now());
-                    open = site.db.read(batch::count_open).await.ok();
+                    open = app.db.read(batch::count_open).await.ok();
                 }
                 let text = self.status(away, open, &totals);
                 self.status.set_message(text);
@@ -124,17 +124,17 @@ impl Console {
     }
 
     /// Writes the lines of what happened last, once the worker has stopped.
-    pub async fn finish(&self, site: &Arc<Site>) {
+    pub async fn finish(&self, app: &Arc<App>) {
         self.status.finish_and_clear();
         if self.on_terminal {
             output::bars().remove(&self.status);
         }
         let mut totals = Totals::default();
-        while site.db.unavailable_since().is_none() && self.tell(site, &mut totals).await {}
+        while app.db.unavailable_since().is_none() && self.tell(app, &mut totals).await {}
     }
 
     /// Writes a line for each of some jobs; true if there may be more.
-    async fn tell(&self, site: &Arc<Site>, totals: &mut Totals) -> bool {
+    async fn tell(&self, app: &Arc<App>, totals: &mut Totals) -> bool {
         let (some, beyond) = {
             let mut heard = self.heard();
             let count = heard.happened.len().min(LINES_MAX);
@@ -144,7 +144,7 @@ impl Console {
             return false;
         }
         let jobs: Vec<i64> = some.iter().map(|one| one.job).collect();
-        let found = site.db.read(move |tx| {
+        let found = app.db.read(move |tx| {
             let catalog = Catalog::load(tx)?;
             let briefs = jobs.iter().map(|job| brief(tx, &catalog, *job));
             let briefs = briefs.collect::<archive::Result<Vec<_>>>()?;

@@ -2,13 +2,13 @@
 
 mod console;
 
+use super::app;
 use super::notify;
-use super::site;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::parse_duration;
-use archive::app::Site;
+use archive::app::App;
 use archive::pipeline;
 use archive::worker::WATCHING;
 use queue::runtime::{Settings, Stop, host_name};
@@ -56,13 +56,13 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     if args.lease < Duration::from_secs(1) {
         return Err(Failure::refused("bad_input", "--lease must be at least 1 second"));
     }
-    let (site, _) = site::open(global, db::Options::default())?;
-    check_watching(&args, site.settings.watches.len())?;
+    let (app, _) = app::open(global, db::Options::default())?;
+    check_watching(&args, app.settings.watches.len())?;
     let settings = Settings {
         name: args.worker_name.clone().unwrap_or_else(host_name),
         lease: args.lease,
         grace: args.grace,
-        workspaces: vec![site.settings.work_space.name.clone()],
+        workspaces: vec![app.settings.work_space.name.clone()],
         workers: args.workers,
         until_empty: args.until_empty,
         ..Settings::default()
@@ -75,23 +75,23 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         stages.is_empty() || stages.iter().any(|s| s == stage || s == pipeline || *s == shown)
     };
     let (until_empty, timeout, quiet) = (args.until_empty, args.notify_timeout, global.quiet);
-    let summary = site::block_on(async {
+    let summary = app::block_on(async {
         let (stop, stopped) = watch::channel(Stop::No);
         super::queue::stop_on_signals(stop.clone(), settings.grace)?;
-        let stalled = notify::end_when_stalled(site.clone(), timeout, wanted.clone(), stop, quiet);
+        let stalled = notify::end_when_stalled(app.clone(), timeout, wanted.clone(), stop, quiet);
         let stalled = until_empty.then(|| tokio::spawn(stalled));
         let shown = console.as_ref().map(|console| {
-            begin(console, &args, &site, &settings);
-            tokio::spawn(console.clone().run(site.clone()))
+            begin(console, &args, &app, &settings);
+            tokio::spawn(console.clone().run(app.clone()))
         });
-        let done = archive::worker::work(site.clone(), settings, wanted, stopped).await;
+        let done = archive::worker::work(app.clone(), settings, wanted, stopped).await;
         if let Some(task) = stalled {
             task.abort();
         }
         if let (Some(console), Some(shown)) = (console, shown) {
             shown.abort();
             let _ = shown.await;
-            console.finish(&site).await;
+            console.finish(&app).await;
         }
         Ok::<_, Failure>(done?)
     })??;
@@ -100,20 +100,20 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
 }
 
 /// Says what the worker works on, where, and how it is stopped.
-fn begin(console: &console::Console, args: &Args, site: &Site, settings: &Settings) {
+fn begin(console: &console::Console, args: &Args, app: &App, settings: &Settings) {
     let what = match args.stages.as_slice() {
         [] => "all stages".to_string(),
         stages => stages.join(", "),
     };
     let name = output::printable(&settings.name);
-    console.line(&format!("worker {name} works on {what} of {}", site.db.address()));
-    let stores: Vec<String> = site.stores.names().map(|name| output::printable(name)).collect();
-    let work = &site.settings.work_space;
+    console.line(&format!("worker {name} works on {what} of {}", app.db.address()));
+    let stores: Vec<String> = app.stores.names().map(|name| output::printable(name)).collect();
+    let work = &app.settings.work_space;
     let (stores, space) = (stores.join(", "), output::printable(&work.path.display().to_string()));
     console
         .line(&format!("stores: {stores}; work space {}: {space}", output::printable(&work.name)));
     if args.stages.is_empty() || args.stages.iter().any(|stage| stage == WATCHING) {
-        for place in &site.settings.watches {
+        for place in &app.settings.watches {
             let path = output::printable(&place.path);
             console.line(&format!("watches {path} every {} s", place.poll_seconds));
         }

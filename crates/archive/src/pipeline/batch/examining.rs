@@ -2,7 +2,7 @@
 //! the digest that was given with it.
 
 use super::batch_of;
-use crate::app::Site;
+use crate::app::App;
 use crate::model::deposit_kind::DepositKind;
 use crate::model::error::into_queue;
 use crate::model::error::{Error, Result};
@@ -25,7 +25,7 @@ use queue::{Carryover, Claimed, Outcome, StageSettings};
 use std::path::Path;
 use std::sync::Arc;
 
-pub struct Examining(Arc<Site>);
+pub struct Examining(Arc<App>);
 
 impl Stage for Examining {
     const NAME: &'static str = "examining";
@@ -35,8 +35,8 @@ impl Stage for Examining {
         StageSettings { workers: 8, ..StageSettings::default() }
     }
 
-    fn handler(site: &Arc<Site>) -> impl Handler {
-        Examining(site.clone())
+    fn handler(app: &Arc<App>) -> impl Handler {
+        Examining(app.clone())
     }
 }
 
@@ -69,9 +69,9 @@ pub(super) fn refuse(job: &Claimed, context: &Context, error: Error) -> Outcome 
     Outcome::Skip(note)
 }
 
-async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outcome> {
+async fn examine(app: &Arc<App>, job: &Claimed, context: &Context) -> Result<Outcome> {
     let id = batch_of(job)?;
-    let (mut deposit, batch) = of_job(site, job).await?;
+    let (mut deposit, batch) = of_job(app, job).await?;
     if batch.state != queue::BatchState::Pending {
         return Ok(Outcome::Skip(format!("the batch is {} by now", batch.state)));
     }
@@ -82,12 +82,12 @@ async fn examine(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<O
     };
     let kept = match kind {
         DepositKind::Manifest if waits_for_a_server(&deposit) => {
-            match site.shares.examining.enter(context.places()).await {
-                None => return share::put_off(&site.db).await,
-                Some(_inside) => Some(keep(site, &deposit).await?),
+            match app.shares.examining.enter(context.places()).await {
+                None => return share::put_off(&app.db).await,
+                Some(_inside) => Some(keep(app, &deposit).await?),
             }
         }
-        DepositKind::Manifest => Some(keep(site, &deposit).await?),
+        DepositKind::Manifest => Some(keep(app, &deposit).await?),
         _ => None,
     };
     deposit.kind = Some(kind.name().to_string());
@@ -103,12 +103,12 @@ fn waits_for_a_server(deposit: &Deposit) -> bool {
 }
 
 /// The deposit that a job is about, and its batch.
-pub(super) async fn of_job(site: &Site, job: &Claimed) -> Result<(Deposit, Batch)> {
+pub(super) async fn of_job(app: &App, job: &Claimed) -> Result<(Deposit, Batch)> {
     if let Some(known) = job.carryover.get::<(Deposit, Batch)>() {
         return Ok(known.clone());
     }
     let id = batch_of(job)?;
-    site.db.read(move |tx| Ok((find(tx, id)?, batch::load(tx, id)?))).await
+    app.db.read(move |tx| Ok((find(tx, id)?, batch::load(tx, id)?))).await
 }
 
 fn examined(tx: &mut Tx<'_>, batch: i64, kind: DepositKind, payload: Option<&str>) -> Result<()> {
@@ -118,14 +118,14 @@ fn examined(tx: &mut Tx<'_>, batch: i64, kind: DepositKind, payload: Option<&str
 }
 
 /// The manifest as it was submitted, kept with the batch, and with the digest that was given.
-async fn keep(site: &Arc<Site>, deposit: &Deposit) -> Result<String> {
-    let payloads = site.settings.payloads.clone();
+async fn keep(app: &Arc<App>, deposit: &Deposit) -> Result<String> {
+    let payloads = app.settings.payloads.clone();
     if let Some(kept) = &deposit.payload {
         check(&payloads, kept, deposit)?;
         return Ok(kept.clone());
     }
     let name = payload::name_of(deposit.batch);
-    let kept = match take(site, deposit, &payloads.join(&name)).await {
+    let kept = match take(app, deposit, &payloads.join(&name)).await {
         Ok(()) => check(&payloads, &name, deposit),
         Err(error) => Err(error),
     };
@@ -136,17 +136,17 @@ async fn keep(site: &Arc<Site>, deposit: &Deposit) -> Result<String> {
 }
 
 /// Brings the manifest to its place.
-async fn take(site: &Arc<Site>, deposit: &Deposit, to: &Path) -> Result<()> {
-    let payloads = &site.settings.payloads;
+async fn take(app: &Arc<App>, deposit: &Deposit, to: &Path) -> Result<()> {
+    let payloads = &app.settings.payloads;
     std::fs::create_dir_all(payloads).map_err(|e| unwritable(payloads, e))?;
     let url = match &deposit.source {
         Source::Url(url) => url,
         source => return payload::copy(&source.path().unwrap_or_default(), to),
     };
-    let room = DiskRoom::new(site, payloads);
+    let room = DiskRoom::new(app, payloads);
     let expect =
         Expect { bytes_max: Some(payload::BYTES_MAX), room: Some(&room), ..Expect::default() };
-    let fetched = site.fetcher.download(url, to, &expect, &mut (), &|_| ()).await;
+    let fetched = app.fetcher.download(url, to, &expect, &mut (), &|_| ()).await;
     if fetched.is_err() {
         crate::transfer::fetch::forget_part(to);
     }

@@ -3,7 +3,7 @@
 
 use super::batch_of;
 use super::examining::{of_job, refuse};
-use crate::app::Site;
+use crate::app::App;
 use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
 use crate::model::item::{Item, Source};
@@ -24,13 +24,13 @@ use std::sync::Arc;
 /// Entries that are written in one transaction.
 const PORTION: usize = 2_000;
 
-pub struct Expanding(Arc<Site>);
+pub struct Expanding(Arc<App>);
 
 impl Stage for Expanding {
     const NAME: &'static str = "expanding";
 
-    fn handler(site: &Arc<Site>) -> impl Handler {
-        Expanding(site.clone())
+    fn handler(app: &Arc<App>) -> impl Handler {
+        Expanding(app.clone())
     }
 }
 
@@ -43,20 +43,20 @@ impl Handler for Expanding {
     }
 }
 
-async fn expand(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outcome> {
+async fn expand(app: &Arc<App>, job: &Claimed, context: &Context) -> Result<Outcome> {
     let id = batch_of(job)?;
-    let (deposit, batch) = of_job(site, job).await?;
+    let (deposit, batch) = of_job(app, job).await?;
     if batch.state != queue::BatchState::Pending {
         return Ok(Outcome::Skip(format!("the batch is {} by now", batch.state)));
     }
     let collection = batch.collection.clone().unwrap_or_default();
     let expander = Expander {
-        db: site.db.clone(),
+        db: app.db.clone(),
         batch: id,
         collection,
         submitter: batch.submitter.clone(),
         deposit,
-        payloads: site.settings.payloads.clone(),
+        payloads: app.settings.payloads.clone(),
         context: context.clone(),
     };
     let (count, last) = crate::blocking::blocking(move || expander.run()).await?;

@@ -65,7 +65,7 @@ pub async fn write(run: &Run<'_>, at: Micros, events: &[Event]) -> Result<Carrie
     }
     let (mut after, job) = (0, run.id());
     loop {
-        let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
+        let page = run.app.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
         for file in page.iter().filter(|f| f.change != Change::Unchanged) {
             out.line(&file_line(file))?;
         }
@@ -78,7 +78,7 @@ pub async fn write(run: &Run<'_>, at: Micros, events: &[Event]) -> Result<Carrie
     loop {
         let from = after.clone();
         let page =
-            run.site.db.read(move |tx| ingest::directories_after(tx, job, &from, PAGE)).await?;
+            run.app.db.read(move |tx| ingest::directories_after(tx, job, &from, PAGE)).await?;
         let Some(last) = page.last() else { break };
         after = last.path.clone();
         page.into_iter().try_for_each(|directory| out.line(&Line::Directory(directory)))?;

@@ -33,9 +33,9 @@ pub async fn run(run: &Run<'_>, package: &Package, left: &[JobFile]) -> Result<V
             }
             Per::File => every_file(run, check, package, left, &mut problems).await?,
         };
-        let now = run.site.db.read(|tx| Ok::<_, Error>(tx.now())).await?;
+        let now = run.app.db.read(|tx| Ok::<_, Error>(tx.now())).await?;
         let event =
-            Event::of(&run.site.installation, run.id(), EventType::VirusCheck, &check.name, now)
+            Event::of(&run.app.installation, run.id(), EventType::VirusCheck, &check.name, now)
                 .detail(format!(
                     "{} ({})",
                     check.name,
@@ -100,7 +100,7 @@ async fn every_file(
     let (mut after, mut count, job) = (0, 0, run.id());
     let mut rest: Option<Vec<JobFile>> = Some(left.to_vec());
     loop {
-        let written = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
+        let written = run.app.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
         // Those that were not written down yet come last.
         let page = match written.last() {
             Some(last) => {

@@ -80,7 +80,7 @@ async fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
         )));
     }
     let job = run.id();
-    let kept = run.site.db.read(move |tx| preserved_in(tx, job)).await?;
+    let kept = run.app.db.read(move |tx| preserved_in(tx, job)).await?;
     if let Some(store) = run.required_stores().into_iter().find(|store| !kept.contains(store)) {
         return Ok(Some(format!(
             "{shown} stays, because store {store} has no verified copy of what was ingested"

@@ -7,11 +7,11 @@ use super::room::JobRoom;
 use super::{Run, Step, failpoint, reads_packages};
 use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
-use crate::model::item::{Claimed, Source};
+use crate::model::item::{ExpectedDigest, Source};
 use crate::model::problem::Problems;
+use crate::package::file_range::FileRange;
 use crate::package::kind::package_at;
 use crate::package::pass::{How, Seen};
-use crate::package::stretch::Stretch;
 use crate::package::validate::compare_claimed;
 use crate::package::{Form, Owner, Package};
 use crate::registry::ingest::{self, JobFile};
@@ -38,7 +38,7 @@ impl Step for Downloading {
     async fn run(mut run: Run<'_>) -> Result<Outcome> {
         let fetched = match (run.item.kind, &run.item.source) {
             (DepositKind::Manifest, _) => Some(files(&run).await?),
-            (kind, Source::Url(url)) => Some(match run.site.fetcher.local_file(url)? {
+            (kind, Source::Url(url)) => Some(match run.app.fetcher.local_file(url)? {
                 Some(local) => {
                     let package = package_at(Owner::Depositor, &local.path, kind, &run.item.name)?;
                     package.that_is(&local.fingerprint)?
@@ -65,13 +65,13 @@ pub(super) fn place_of_package(run: &Run<'_>) -> PathBuf {
 async fn package(run: &Run<'_>, url: &str) -> Result<Package> {
     run.make_directory()?;
     let path = place_of_package(run);
-    let digest = run.item.claimed.as_ref().map(Claimed::to_string);
+    let digest = run.item.claimed.as_ref().map(ExpectedDigest::to_string);
     let room = JobRoom::open(run).await?;
     let expect = Expect { size: run.item.size, digest, room: Some(&room), bytes_max: None };
     let mut sink = Hashing { claimed: run.item.claimed.clone(), hasher: None };
     run.meter.begin("fetching", estimating::announced(&run.item, run.ingest.space_bytes));
     let follow = run.meter.follow();
-    let fetched = run.site.fetcher.download(url, &path, &expect, &mut sink, &follow).await;
+    let fetched = run.app.fetcher.download(url, &path, &expect, &mut sink, &follow).await;
     fetched.map_err(|error| error.about(&run.item.name))?;
     if let Some(claimed) = &run.item.claimed {
         let mut problems = Problems::default();
@@ -90,12 +90,12 @@ async fn package(run: &Run<'_>, url: &str) -> Result<Package> {
 
 /// Hashes a package as a whole, where a digest was given for it.
 struct Hashing {
-    claimed: Option<Claimed>,
+    claimed: Option<ExpectedDigest>,
     hasher: Option<Hasher>,
 }
 
 impl Hashing {
-    fn finish(self, claimed: &Claimed) -> String {
+    fn finish(self, claimed: &ExpectedDigest) -> String {
         let algorithm = claimed.algorithm.parse::<Algorithm>().ok();
         let digests = self.hasher.map(Hasher::finish);
         let found = algorithm.zip(digests).and_then(|(a, digests)| digests.get(a));
@@ -132,7 +132,7 @@ async fn files(run: &Run<'_>) -> Result<Package> {
     run.meter.begin("fetching", run.ingest.space_bytes.map(|size| bytes(Some(size))));
     let mut problems = Problems::default();
     loop {
-        let page = run.site.db.read(move |tx| ingest::files_after(tx, id, after, PORTION)).await?;
+        let page = run.app.db.read(move |tx| ingest::files_after(tx, id, after, PORTION)).await?;
         let Some(last) = page.last().map(|f| f.number) else { break };
         let (here, missing): (Vec<_>, Vec<_>) =
             page.into_iter().partition(|file| is_here(&directory, file));
@@ -204,15 +204,15 @@ async fn fetch(
     if let Some(algorithm) = wanted.claimed.as_ref().and_then(|c| c.algorithm.parse().ok()) {
         algorithms.insert(algorithm);
     }
-    let how = How { algorithms, identifier: run.site.identifier.clone(), threads: 1 };
+    let how = How { algorithms, identifier: run.app.identifier.clone(), threads: 1 };
     let mut sink = Reading { seen: Seen::new(&how), how: &how };
     let path = place(directory, &file);
-    let digest = wanted.claimed.as_ref().map(Claimed::to_string);
+    let digest = wanted.claimed.as_ref().map(ExpectedDigest::to_string);
     let expect = Expect { size: wanted.size, digest, room: Some(room), bytes_max: None };
     let follow = run.meter.follow();
-    let fetched = run.site.fetcher.download(&wanted.url, &path, &expect, &mut sink, &follow).await;
+    let fetched = run.app.fetcher.download(&wanted.url, &path, &expect, &mut sink, &follow).await;
     fetched.map_err(|error| error.about(&file.path))?;
-    let mut object = Owner::Archive.open_file(&path).ok().and_then(Stretch::of);
+    let mut object = Owner::Archive.open_file(&path).ok().and_then(FileRange::of);
     let object = object.as_mut().map(|o| o as &mut dyn pronom::Source);
     let (size, digests, format) = sink.seen.finish(&file.path, object);
     if let Some(claimed) = &wanted.claimed {

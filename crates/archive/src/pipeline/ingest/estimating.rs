@@ -6,7 +6,7 @@ use super::{Run, Step};
 use crate::model::codes::Change;
 use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
-use crate::model::item::{Claimed, Item, Source};
+use crate::model::item::{ExpectedDigest, Item, Source};
 use crate::model::problem::Problems;
 use crate::package::kind::package_at;
 use crate::package::manifest::take_report;
@@ -37,7 +37,7 @@ const GROWTH: i64 = 4;
 pub struct Wanted {
     pub url: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claimed: Option<Claimed>,
+    pub claimed: Option<ExpectedDigest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     pub line: u64,
@@ -50,15 +50,15 @@ impl Step for Estimating {
 
     async fn run(mut run: Run<'_>) -> Result<Outcome> {
         let _inside = match run.item.is_downloaded() {
-            true => match run.site.shares.estimating.enter(run.context.places()).await {
-                None => return share::put_off(&run.site.db).await,
+            true => match run.app.shares.estimating.enter(run.context.places()).await {
+                None => return share::put_off(&run.app.db).await,
                 inside => inside,
             },
             false => None,
         };
         let needed = match (run.item.kind, &run.item.source) {
             (DepositKind::Manifest, _) => manifest(&run).await?,
-            (_, Source::Url(url)) => match run.site.fetcher.local_file(url)? {
+            (_, Source::Url(url)) => match run.app.fetcher.local_file(url)? {
                 Some(local) => {
                     let (kind, name) = (run.item.kind, &run.item.name);
                     let needed = in_place(&run.item, local.path.clone())?;
@@ -67,8 +67,8 @@ impl Step for Estimating {
                     needed
                 }
                 None => {
-                    let deadline = Instant::now() + run.site.fetcher.heads_time_max();
-                    let head = run.site.fetcher.head_before(url, deadline).await;
+                    let deadline = Instant::now() + run.app.fetcher.heads_time_max();
+                    let head = run.app.fetcher.head_before(url, deadline).await;
                     let head = head.map_err(|error| error.about(&run.item.name))?;
                     let size = head.and_then(|head| head.size);
                     grown(&run.item, size.and_then(|size| i64::try_from(size).ok()))
@@ -154,11 +154,11 @@ async fn manifest(run: &Run<'_>) -> Result<Option<i64>> {
     let reading = tokio::task::spawn_blocking(move || read_rows(&path, &shown, &sender));
     let mut problems = Problems::default();
     let mut total = Some(0_i64);
-    let deadline = Instant::now() + run.site.fetcher.heads_time_max();
+    let deadline = Instant::now() + run.app.fetcher.heads_time_max();
     while let Some(portion) = portions.recv().await {
         let heads: Vec<_> = stream::iter(portion)
             .map(|(number, path, wanted)| async move {
-                let head = run.site.fetcher.head_before(&wanted.url, deadline).await;
+                let head = run.app.fetcher.head_before(&wanted.url, deadline).await;
                 (number, path, wanted, head)
             })
             .buffered(AT_ONCE)
@@ -212,15 +212,15 @@ async fn manifest_file(run: &Run<'_>) -> Result<PathBuf> {
     };
     let path = run.make_directory()?.join("manifest");
     // A job that fails here may have no row yet, by which a reservation would be given back.
-    let room = DiskRoom::new(run.site, &run.site.settings.work_space.path);
-    let digest = run.item.claimed.as_ref().map(Claimed::to_string);
+    let room = DiskRoom::new(run.app, &run.app.settings.work_space.path);
+    let digest = run.item.claimed.as_ref().map(ExpectedDigest::to_string);
     let expect = Expect {
         size: run.item.size,
         digest,
         bytes_max: Some(payload::BYTES_MAX),
         room: Some(&room),
     };
-    let fetched = run.site.fetcher.download(url, &path, &expect, &mut (), &|_| ()).await;
+    let fetched = run.app.fetcher.download(url, &path, &expect, &mut (), &|_| ()).await;
     fetched.map_err(|error| payload::too_large_or(error, &run.item.name))?;
     Ok(path)
 }
@@ -240,9 +240,10 @@ fn read_rows(
         }
         number += 1;
         let claimed = match (&row.algorithm, &row.digest) {
-            (Some(algorithm), Some(digest)) => {
-                Some(Claimed { algorithm: algorithm.to_string(), digest: digest.to_string() })
-            }
+            (Some(algorithm), Some(digest)) => Some(ExpectedDigest {
+                algorithm: algorithm.to_string(),
+                digest: digest.to_string(),
+            }),
             _ => None,
         };
         let wanted = Wanted { url: url.to_string(), claimed, size: row.size, line: row.place.line };

@@ -18,7 +18,7 @@ impl Step for Identifying {
 
     async fn run(mut run: Run<'_>) -> Result<Outcome> {
         let id = run.id();
-        let formats = run.site.db.read(move |tx| count_formats(tx, id)).await?;
+        let formats = run.app.db.read(move |tx| count_formats(tx, id)).await?;
         let (mut known, mut all) = (0, 0);
         let summary = &mut run.ingest.summary;
         for (puid, files, bytes, format) in formats {
@@ -34,8 +34,8 @@ impl Step for Identifying {
             summary.formats.insert(puid, (files, bytes));
         }
         let ingest = run.to_save();
-        let here = run.site.installation.clone();
-        let signatures = run.site.identifier.set().origin().name.clone();
+        let here = run.app.installation.clone();
+        let signatures = run.app.identifier.set().origin().name.clone();
         run.context.record(move |tx| {
             ingest::save(tx, &ingest)?;
             let event = Event::of(&here, id, EventType::FormatIdentification, "", tx.now())

@@ -22,7 +22,7 @@ pub mod validating;
 pub mod verifying;
 
 use super::{Pipeline, Stage, StageEntry, failpoint};
-use crate::app::Site;
+use crate::app::App;
 use crate::model::error::{Error, Result};
 use crate::model::item::Item;
 use crate::model::pipelines;
@@ -88,14 +88,14 @@ impl<S: Step> Stage for S {
         S::defaults()
     }
 
-    fn handler(site: &Arc<Site>) -> impl Handler {
-        StepHandler::<S> { site: site.clone(), step: PhantomData }
+    fn handler(app: &Arc<App>) -> impl Handler {
+        StepHandler::<S> { app: app.clone(), step: PhantomData }
     }
 }
 
 /// One run of a stage.
 pub struct Run<'a> {
-    pub site: &'a Arc<Site>,
+    pub app: &'a Arc<App>,
     pub job: &'a Claimed,
     pub context: &'a Context,
     pub item: Item,
@@ -112,7 +112,7 @@ impl Run<'_> {
 
     /// The directory that only this job writes to.
     pub fn directory(&self) -> PathBuf {
-        self.site.settings.work_space.of(self.id(), self.ingest.discards)
+        self.app.settings.work_space.of(self.id(), self.ingest.discards)
     }
 
     /// Makes the job's directory.
@@ -149,7 +149,7 @@ impl Run<'_> {
 
     /// The stores the version must be in before it counts as preserved.
     pub fn required_stores(&self) -> Vec<String> {
-        let names = self.profile.required_stores(self.site.stores.names());
+        let names = self.profile.required_stores(self.app.stores.names());
         names.into_iter().map(str::to_string).collect()
     }
 
@@ -179,7 +179,7 @@ impl Drop for StopFlag {
 
 /// Runs the jobs of a step.
 struct StepHandler<S> {
-    site: Arc<Site>,
+    app: Arc<App>,
     step: PhantomData<fn() -> S>,
 }
 
@@ -222,8 +222,7 @@ impl<S: Step> StepHandler<S> {
         };
         failpoint(S::NAME);
         let meter = Meter::default();
-        let run =
-            Run { site: &self.site, job, context, item, ingest, profile, meter: meter.clone() };
+        let run = Run { app: &self.app, job, context, item, ingest, profile, meter: meter.clone() };
         context.carry_over(passed(&run.ingest, &run.profile));
         meter.during(context, Box::pin(S::run(run))).await
     }
@@ -234,7 +233,7 @@ impl<S: Step> StepHandler<S> {
         let collection = job.collection.clone().unwrap_or_else(|| "default".to_string());
         let (name, batch) = (collection.clone(), job.lease.batch);
         let (mut ingest, profile) = self
-            .site
+            .app
             .db
             .read(move |tx| {
                 let (found, profile) = ingest::find_with_profile(tx, id, &name)?;
@@ -250,7 +249,7 @@ impl<S: Step> StepHandler<S> {
             .await?;
         let profile = match profile {
             Some(profile) => profile,
-            None => self.site.profile(&collection).await?,
+            None => self.app.profile(&collection).await?,
         };
         if ingest.cleaned_at.is_some() && ingest.recorded_at.is_none() {
             if S::NAME != ingest::FIRST_STAGE {

@@ -22,7 +22,7 @@ impl Step for Provisioning {
             true => Outcome::success(),
             false => Outcome::Success(Handover::to("validating")),
         };
-        let work = &run.site.settings.work_space;
+        let work = &run.app.settings.work_space;
         let space = Space::of(work)?;
         let bytes = match run.ingest.space_bytes {
             Some(0) => return Ok(onward()),
@@ -33,7 +33,7 @@ impl Step for Provisioning {
         let (job, name) = (run.id(), work.name.clone());
         let needed = Demand { bytes, written: 0 };
         let answer = run
-            .site
+            .app
             .db
             .write(move |tx| Ok::<_, Error>((tx.now(), admit(tx, job, &name, &needed, &space)?)))
             .await?;

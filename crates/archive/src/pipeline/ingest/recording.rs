@@ -31,14 +31,14 @@ impl Step for Recording {
             return Ok(Outcome::success());
         }
         let known = run.ingest.clone();
-        run.site.db.read(move |tx| ingest::check_complete(tx, &known)).await?;
+        run.app.db.read(move |tx| ingest::check_complete(tx, &known)).await?;
         let version = run.ingest.version.unwrap_or(0);
         let named = ocfl::VersionName::FIRST;
         let name = (1..version).try_fold(named, |name, _| name.next()).ok_or_else(|| {
             Error::permanent("versions_full", "the object has as many versions as there can be")
         })?;
         try_join_all(run.ingest.stores.iter().map(|(store, waiting)| async {
-            let place = run.site.stores.get(store).await?;
+            let place = run.app.stores.get(store).await?;
             let unsealed = Unsealed {
                 id: run.ingest.summary.identifier.clone(),
                 path: waiting.path.clone(),

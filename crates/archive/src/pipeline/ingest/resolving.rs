@@ -37,11 +37,11 @@ impl Step for Resolving {
         let replaces = update_of(&run) == Update::Replace;
         let derived = asked.identity.derived.then(|| Arc::new(Derived::of(&run)));
         let known = run.ingest.clone();
-        run.site.db.read(move |tx| ingest::check_complete(tx, &known)).await?;
+        run.app.db.read(move |tx| ingest::check_complete(tx, &known)).await?;
         let (resolved, counts) = loop {
             let (question, derived) = (asked.clone(), derived.clone());
             let answer = run
-                .site
+                .app
                 .db
                 .write(move |tx| answer(tx, job, &question, replaces, derived.as_deref()))
                 .await?;
@@ -49,7 +49,7 @@ impl Step for Resolving {
                 (Resolved::Elsewhere(lock), _) => return Ok(Outcome::Relock(lock)),
                 (Resolved::NeedsIdentifier, _) => {
                     let minted =
-                        run.site.mint_outside(run.id(), &run.ingest.said.clone().settled()).await?;
+                        run.app.mint_outside(run.id(), &run.ingest.said.clone().settled()).await?;
                     failpoint("resolving.minted");
                     asked.minted = Some(minted);
                 }
@@ -95,7 +95,7 @@ impl Step for Resolving {
         };
         let (ingest, is_new) = (run.to_save(), resolved.state == ObjectState::Reserved);
         let identifier = resolved.identifier;
-        let here = run.site.installation.clone();
+        let here = run.app.installation.clone();
         run.context.record(move |tx| {
             ingest::save(tx, &ingest)?;
             if is_new {
@@ -122,7 +122,7 @@ impl Step for Resolving {
 /// Empty directories alone make no version, and so they are not recorded.
 async fn warn_of_directories(run: &mut Run<'_>, head: i64) -> Result<()> {
     let (job, object) = (run.id(), run.ingest.object.unwrap_or(0));
-    let count = run.site.db.read(move |tx| resolve::new_directories(tx, job, object, head)).await?;
+    let count = run.app.db.read(move |tx| resolve::new_directories(tx, job, object, head)).await?;
     if count == 0 {
         return Ok(());
     }
@@ -139,7 +139,7 @@ async fn check_copies(run: &Run<'_>) -> Result<Vec<(String, Counted)>> {
     let members = super::storing::package(run)?.open()?;
     let mut checked = Vec::new();
     for name in run.required_stores() {
-        let place = run.site.stores.get(&name).await?;
+        let place = run.app.stores.get(&name).await?;
         let repairs = Repairs::new(&members);
         checked.push((name, earlier::whole_copy(run, &place, &repairs).await?));
     }
@@ -246,7 +246,7 @@ fn asked(run: &Run<'_>) -> Result<Asked> {
         lock: run.job.lease.lock.clone(),
         mode: run.item.mode,
         minted_by: match run.profile.identifiers {
-            Identifiers::Mint => resolve::MintedBy::Us(run.site.minter()?),
+            Identifiers::Mint => resolve::MintedBy::Us(run.app.minter()?),
             Identifiers::Ezid => resolve::MintedBy::Service,
             Identifiers::Supplied => resolve::MintedBy::Nobody,
         },

@@ -5,7 +5,7 @@
 
 use super::Run;
 use super::provisioning::{Admission, Demand, Space, admit};
-use crate::app::{Site, WorkSpace};
+use crate::app::{App, WorkSpace};
 use crate::model::error::{Error, Result};
 use crate::transfer::fetch::Room;
 use db::{Statement, Tx, statement};
@@ -26,7 +26,7 @@ pub(super) fn step(there: u64, space: &Space) -> u64 {
 
 /// One job's room; its downloads share it, and so does what it unpacks.
 pub struct JobRoom {
-    site: Arc<Site>,
+    app: Arc<App>,
     job: i64,
     /// Bytes of the job in the work space.
     there: AtomicU64,
@@ -38,19 +38,19 @@ impl JobRoom {
     /// The room of a job as it is now. A job that failed has none reserved any more; what it
     /// left in the work space counts all the same.
     pub async fn open(run: &Run<'_>) -> Result<JobRoom> {
-        let (site, job) = (run.site.clone(), run.id());
-        let reserved = site.db.read(move |tx| reserved_by(tx, job)).await?;
+        let (app, job) = (run.app.clone(), run.id());
+        let reserved = app.db.read(move |tx| reserved_by(tx, job)).await?;
         let directory = run.directory();
         let there = crate::blocking::blocking(move || bytes_below(&directory)).await?;
-        Ok(JobRoom { site, job, there: there.into(), reserved: reserved.into() })
+        Ok(JobRoom { app, job, there: there.into(), reserved: reserved.into() })
     }
 
     async fn grow(&self, there: u64) -> Result<u64> {
-        let work = &self.site.settings.work_space;
+        let work = &self.app.settings.work_space;
         let space = Space::of(work)?;
         let demand = Demand { bytes: there + step(there, &space), written: there };
         let (job, name) = (self.job, work.name.clone());
-        let answer = self.site.db.write(move |tx| admit(tx, job, &name, &demand, &space)).await?;
+        let answer = self.app.db.write(move |tx| admit(tx, job, &name, &demand, &space)).await?;
         match answer {
             Admission::Admitted => Ok(demand.bytes),
             Admission::Later(why) => Err(no_space(work, &why)),
@@ -87,8 +87,8 @@ pub struct DiskRoom {
 }
 
 impl DiskRoom {
-    pub fn new(site: &Site, directory: &Path) -> DiskRoom {
-        let disk = WorkSpace { path: directory.to_path_buf(), ..site.settings.work_space.clone() };
+    pub fn new(app: &App, directory: &Path) -> DiskRoom {
+        let disk = WorkSpace { path: directory.to_path_buf(), ..app.settings.work_space.clone() };
         DiskRoom { disk, granted: 0.into() }
     }
 }

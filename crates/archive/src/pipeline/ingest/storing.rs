@@ -57,7 +57,7 @@ impl Step for Storing {
         let names = run.required_stores();
         begin_meter(&run, "storing", names.len()).await?;
         try_join_all(names.iter().map(|name| async {
-            let place = run.site.stores.get(name).await?;
+            let place = run.app.stores.get(name).await?;
             let done = marks.get(name).and_then(|mark| mark.parse::<i64>().ok());
             let mut large = Mark::of(&marks, [name, "large"].join(" "));
             let alone = names.len() == 1;
@@ -72,7 +72,7 @@ impl Step for Storing {
 /// Counts all files of the job once for each of so many stores.
 pub(super) async fn begin_meter(run: &Run<'_>, what: &'static str, stores: usize) -> Result<()> {
     let job = run.id();
-    let (_, size): (i64, i64) = run.site.db.read(move |tx| ingest::count_files(tx, job)).await?;
+    let (_, size): (i64, i64) = run.app.db.read(move |tx| ingest::count_files(tx, job)).await?;
     run.meter.begin(what, Some(bytes(Some(size)).saturating_mul(stores as u64)));
     Ok(())
 }
@@ -157,7 +157,7 @@ async fn store(
     let (mut began, done) = (done.is_some(), done.unwrap_or(0));
     let (mut after, job) = (0, run.id());
     loop {
-        let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
+        let page = run.app.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
         let Some(last) = page.last().map(|f| f.number) else { break };
         let is_last = (page.len() as i64) < PAGE;
         let mut fresh = Vec::new();

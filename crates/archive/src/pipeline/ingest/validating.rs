@@ -79,7 +79,7 @@ fn original(run: &Run<'_>) -> Result<Package> {
         Source::Path(_) => {
             package_at(depositor, &run.item.source.path().unwrap_or_default(), kind, name)
         }
-        Source::Url(url) => match run.site.fetcher.local_file(url)? {
+        Source::Url(url) => match run.app.fetcher.local_file(url)? {
             Some(local) => {
                 package_at(depositor, &local.path, kind, name)?.that_is(&local.fingerprint)
             }
@@ -137,7 +137,7 @@ async fn unpack_into(
 }
 
 fn bounds(run: &Run<'_>) -> Bounds {
-    Bounds::of(&run.site.settings, &run.profile)
+    Bounds::of(&run.app.settings, &run.profile)
 }
 
 async fn read(
@@ -163,8 +163,8 @@ async fn read(
         serialization: sniffed(original)?,
         how: How {
             algorithms,
-            identifier: run.site.identifier.clone(),
-            threads: run.site.settings.threads,
+            identifier: run.app.identifier.clone(),
+            threads: run.app.settings.threads,
         },
         bounds: bounds(run),
         claimed: run.item.claimed.clone(),
@@ -223,7 +223,7 @@ async fn read_so_far(run: &Run<'_>, original: &Package) -> Result<Vec<Done>> {
     const DONE: db::Statement = db::statement!(stages::files_read);
     let (id, stage, source) = (run.id(), run.job.stage, source_of(original));
     let (done, same) = run
-        .site
+        .app
         .db
         .read(move |tx| {
             let done: Vec<Done> = tx.query(&DONE, &db::params![id])?;
@@ -243,12 +243,12 @@ async fn algorithms_for_stores(run: &Run<'_>) -> Algorithms {
     let mut algorithms: Algorithms = [Algorithm::Sha512].into_iter().collect();
     for name in run.required_stores() {
         // A store that is down is the storing stage's matter.
-        let vouches = match run.site.stores.get(&name).await {
+        let vouches = match run.app.stores.get(&name).await {
             Ok(place) => place.root.store().capabilities().digests,
             Err(_) => false,
         };
         // What cannot be read back is verified by nothing else.
-        if vouches || run.site.stores.is_cold(&name) {
+        if vouches || run.app.stores.is_cold(&name) {
             algorithms.insert(Algorithm::Sha256);
         }
     }
@@ -280,8 +280,7 @@ fn job_file(reading: &Reading) -> JobFile {
 /// Files that a manifest listed were hashed while they were fetched, and compared then.
 async fn fetched(run: Run<'_>) -> Result<Outcome> {
     let (id, most) = (run.id(), bounds(&run));
-    let (files, bytes): (i64, i64) =
-        run.site.db.read(move |tx| ingest::count_files(tx, id)).await?;
+    let (files, bytes): (i64, i64) = run.app.db.read(move |tx| ingest::count_files(tx, id)).await?;
     let survey = Survey {
         is_bag: false,
         root: String::new(),
@@ -351,7 +350,7 @@ async fn finish(
     if checked.problems.has_errors() {
         let failure = invalid(checked.problems, run.name());
         let text = failure.to_string();
-        let here = run.site.installation.clone();
+        let here = run.app.installation.clone();
         let context = run.context.clone();
         let fetched = package.fetched;
         let record = move |tx: &mut db::Tx<'_>| {
@@ -390,7 +389,7 @@ async fn finish(
     let empty = checked.empty;
     let ingest = run.to_save();
     let methods = algorithms.join(", ");
-    let here = run.site.installation.clone();
+    let here = run.app.installation.clone();
     run.context.record(move |tx| {
         let now = tx.now();
         ingest::put_files(tx, id, &left)?;

@@ -18,7 +18,7 @@ use crate::model::item::Update;
 use crate::model::text::plural;
 use crate::premis::{EventType, Role};
 use crate::registry::events;
-use crate::registry::ingest::{self, JobFile, Waiting};
+use crate::registry::ingest::{self, JobFile, UnsealedCopy};
 use crate::stores::content::{ContentState, Method, Referred, look_at_all};
 use crate::stores::{Place, store_error};
 use bagit::Hasher;
@@ -58,7 +58,7 @@ impl Step for Verifying {
         let names = run.required_stores();
         begin_meter(&run, "verifying", names.len()).await?;
         let verified = try_join_all(names.iter().map(|name| async {
-            let place = run.site.stores.get(name).await?;
+            let place = run.app.stores.get(name).await?;
             place.check_verifiable()?;
             let draft = begin(&run, &place, Leftovers::Adopt).await?;
             let mut looked = verify(&run, &place, &members, &draft).await?;
@@ -76,7 +76,7 @@ impl Step for Verifying {
         // One moment for all that a version's record says of it, whoever reads it later.
         let at = ingested_at(&events);
         let known = run.ingest.clone();
-        run.site.db.read(move |tx| ingest::check_complete(tx, &known)).await?;
+        run.app.db.read(move |tx| ingest::check_complete(tx, &known)).await?;
         let carried = carried::write(&run, at, &events).await?;
         let mut waiting = std::collections::BTreeMap::new();
         for (place, draft, looked) in verified {
@@ -89,7 +89,7 @@ impl Step for Verifying {
             failpoint("verifying.carried");
             let unsealed = draft.write().await.map_err(failed)?;
             let (path, digest) = (unsealed.path, unsealed.inventory_digest);
-            waiting.insert(place.name.clone(), Waiting { path, digest, at, current_read_at });
+            waiting.insert(place.name.clone(), UnsealedCopy { path, digest, at, current_read_at });
             failpoint("verifying.inventory");
         }
         run.ingest.summary.stores = waiting.keys().cloned().collect();
@@ -127,7 +127,7 @@ async fn verify(
     let repairs = Repairs::new(members);
     let by_reading = !place.root.store().capabilities().digests;
     loop {
-        let page = run.site.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
+        let page = run.app.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
         let Some(last) = page.last().map(|f| f.number) else {
             return Ok(Looked { counted: Counted::of(place, files, listed), listed, mark: None });
         };
@@ -489,7 +489,7 @@ async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Resu
         .map(|(place, _, l)| (place.name.clone(), l.counted, l.listed, l.mark))
         .collect();
     let (name, submitter) = (run.item.name.clone(), super::storing::submitter(run));
-    let here = run.site.installation.clone();
+    let here = run.app.installation.clone();
     let context = run.context.clone();
     let kept = run
         .context

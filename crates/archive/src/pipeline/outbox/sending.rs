@@ -1,7 +1,7 @@
 //! Sends one message of the outbox.
 
 use super::attachments;
-use crate::app::Site;
+use crate::app::App;
 use crate::config::{AllowPrivate, MailSection, MailSecurity, read_secret};
 use crate::model::error::{Error, Result};
 use crate::pipeline::Stage;
@@ -14,7 +14,7 @@ use queue::runtime::{Context, Handler};
 use queue::{Catalog, Claimed, Outcome, StageSettings};
 use std::sync::Arc;
 
-pub struct Sending(Arc<Site>);
+pub struct Sending(Arc<App>);
 
 impl Stage for Sending {
     const NAME: &'static str = "sending";
@@ -24,8 +24,8 @@ impl Stage for Sending {
         StageSettings { max_attempts: 10, ..StageSettings::default() }
     }
 
-    fn handler(site: &Arc<Site>) -> impl Handler {
-        Sending(site.clone())
+    fn handler(app: &Arc<App>) -> impl Handler {
+        Sending(app.clone())
     }
 }
 
@@ -38,17 +38,17 @@ impl Handler for Sending {
     }
 }
 
-async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outcome> {
+async fn send(app: &Arc<App>, job: &Claimed, context: &Context) -> Result<Outcome> {
     let text = String::from_utf8_lossy(job.payload.as_deref().unwrap_or_default()).into_owned();
     let wrong = || Error::permanent("bad_payload", "the job does not name its message");
     let id: i64 = text.parse().map_err(|_| wrong())?;
-    let kept = site.db.read(move |tx| messages::find(tx, id)).await?.ok_or_else(wrong)?;
+    let kept = app.db.read(move |tx| messages::find(tx, id)).await?.ok_or_else(wrong)?;
     if kept.sent_at.is_some() {
         return Ok(Outcome::Skip("it was sent before".to_string()));
     }
     match &kept.message {
         Message::Report { batch, version, to, formats } => {
-            let report = bounded_report(site, *batch).await?;
+            let report = bounded_report(app, *batch).await?;
             let name = format!("batch-{batch}-report-{version}");
             let (attachments, attached) = attachments::of(&report, formats, &name)?;
             for address in to {
@@ -59,11 +59,11 @@ async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outc
                     message_id: format!("{name}-message-{id}"),
                     attachments: attachments.clone(),
                 };
-                mail::send(&settings(site)?, &mail).await?;
+                mail::send(&settings(app)?, &mail).await?;
             }
         }
         Message::Reviews { jobs, total, to } => {
-            let text = review_text(site, jobs.clone(), *total).await?;
+            let text = review_text(app, jobs.clone(), *total).await?;
             for address in to {
                 let mail = Mail {
                     to: address.clone(),
@@ -72,10 +72,10 @@ async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outc
                     message_id: format!("reviews-message-{id}"),
                     attachments: Vec::new(),
                 };
-                mail::send(&settings(site)?, &mail).await?;
+                mail::send(&settings(app)?, &mail).await?;
             }
         }
-        Message::Callback { collection, body } => call(site, id, &kept, collection, body).await?,
+        Message::Callback { collection, body } => call(app, id, &kept, collection, body).await?,
     }
     context.record(move |tx| messages::sent(tx, id));
     Ok(Outcome::success())
@@ -84,8 +84,8 @@ async fn send(site: &Arc<Site>, job: &Claimed, context: &Context) -> Result<Outc
 /// Lines of each kind that the files of a mail may have; the report says how many more there are.
 const LISTED_MAX: i64 = 2000;
 
-async fn bounded_report(site: &Arc<Site>, batch: i64) -> Result<report::BatchReport> {
-    site.db
+async fn bounded_report(app: &Arc<App>, batch: i64) -> Result<report::BatchReport> {
+    app.db
         .read(move |tx| {
             let catalog = Catalog::load(tx)?;
             reports::short(tx, &catalog, batch, LISTED_MAX)
@@ -93,8 +93,8 @@ async fn bounded_report(site: &Arc<Site>, batch: i64) -> Result<report::BatchRep
         .await
 }
 
-async fn review_text(site: &Arc<Site>, jobs: Vec<i64>, total: i64) -> Result<String> {
-    site.db
+async fn review_text(app: &Arc<App>, jobs: Vec<i64>, total: i64) -> Result<String> {
+    app.db
         .read(move |tx| {
             let mut lines = Vec::new();
             for job in &jobs {
@@ -105,8 +105,8 @@ async fn review_text(site: &Arc<Site>, jobs: Vec<i64>, total: i64) -> Result<Str
         .await
 }
 
-fn settings(site: &Site) -> Result<MailSettings> {
-    let section: &MailSection = site.settings.mail.as_ref().ok_or_else(|| {
+fn settings(app: &App) -> Result<MailSettings> {
+    let section: &MailSection = app.settings.mail.as_ref().ok_or_else(|| {
         Error::permanent(
             "mail_not_configured",
             "there is no [mail] in the configuration; add it, then requeue the job",
@@ -134,13 +134,13 @@ pub fn mail_settings(section: &MailSection) -> MailSettings {
 }
 
 async fn call(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     id: i64,
     kept: &Kept,
     collection: &str,
     body: &serde_json::Value,
 ) -> Result<()> {
-    let profile = site.profile(collection).await?;
+    let profile = app.profile(collection).await?;
     let Some(callback) = profile.callback else {
         // The collection wants none any more.
         return Ok(());
@@ -151,7 +151,7 @@ async fn call(
         (None, None) => String::new(),
     };
     let mut to = Callback::new(&callback.url, secret.as_bytes());
-    to.allow_private = match &site.settings.allow_private {
+    to.allow_private = match &app.settings.allow_private {
         AllowPrivate::All(allowed) => *allowed,
         AllowPrivate::Only(hosts) => {
             let host = url::Url::parse(&callback.url).ok();
@@ -159,7 +159,7 @@ async fn call(
             host.is_some_and(|host| hosts.iter().any(|h| h == host))
         }
     };
-    let now = site.db.read(|tx| Ok::<_, Error>(tx.now())).await? / 1_000_000;
+    let now = app.db.read(|tx| Ok::<_, Error>(tx.now())).await? / 1_000_000;
     let fields = body.as_object().cloned().unwrap_or_default();
     to.send(&format!("{}-{id}", kept.created_at), &fields, now).await
 }

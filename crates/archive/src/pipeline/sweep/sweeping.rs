@@ -1,6 +1,6 @@
 //! Removes a version that was written and never sealed.
 
-use crate::app::Site;
+use crate::app::App;
 use crate::model::error::Result;
 use crate::pipeline::Stage;
 use crate::stores::store_error;
@@ -9,13 +9,13 @@ use queue::{Claimed, Outcome};
 use std::sync::Arc;
 
 /// A job of its own with the object's lock, so that it never meets one that is writing.
-pub struct Sweeping(Arc<Site>);
+pub struct Sweeping(Arc<App>);
 
 impl Stage for Sweeping {
     const NAME: &'static str = "sweeping";
 
-    fn handler(site: &Arc<Site>) -> impl Handler {
-        Sweeping(site.clone())
+    fn handler(app: &Arc<App>) -> impl Handler {
+        Sweeping(app.clone())
     }
 }
 
@@ -31,10 +31,10 @@ impl Handler for Sweeping {
     }
 }
 
-async fn sweep(site: &Arc<Site>, identifier: &str) -> Result<String> {
+async fn sweep(app: &Arc<App>, identifier: &str) -> Result<String> {
     let mut removed = Vec::new();
-    for store in site.stores.names() {
-        let place = site.stores.get(store).await?;
+    for store in app.stores.names() {
+        let place = app.stores.get(store).await?;
         match place.root.discard(identifier).await {
             Ok(()) => removed.push(store.as_str()),
             Err(ocfl::Error::NothingUnsealed { .. }) => {}

@@ -59,7 +59,7 @@ impl Pass<'_> {
         let read = move |tx: &mut db::Tx<'_>| {
             Ok::<_, crate::Error>(tx.query(&FILES, &db::params![id, &path, since, PAGE])?)
         };
-        self.check.site.db.read(read).await
+        self.check.app.db.read(read).await
     }
 
     /// Compares files with the inventory, in the first and the last version that has them; gives
@@ -144,12 +144,8 @@ impl Pass<'_> {
         let (mut known, mut after) = (HashSet::new(), String::new());
         loop {
             let from = after.clone();
-            let page: Vec<FileView> = self
-                .check
-                .site
-                .db
-                .read(move |tx| view::files(tx, id, version, &from, PAGE))
-                .await?;
+            let page: Vec<FileView> =
+                self.check.app.db.read(move |tx| view::files(tx, id, version, &from, PAGE)).await?;
             let Some(last) = page.last() else { return Ok(known) };
             after = last.path.clone();
             known.extend(page.into_iter().map(|file| file.path));

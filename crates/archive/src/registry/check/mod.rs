@@ -9,7 +9,7 @@ mod content;
 pub mod outcome;
 
 use super::view::{self, CopyView, ObjectView};
-use crate::app::Site;
+use crate::app::App;
 use crate::model::codes::ObjectState;
 use crate::model::error::{Error, Result};
 use crate::stores::{Place, object_error};
@@ -81,7 +81,7 @@ pub struct Seen {
 
 /// A copy that is checked.
 pub struct CopyCheck<'a> {
-    pub site: &'a Arc<Site>,
+    pub app: &'a Arc<App>,
     pub place: &'a Place,
     pub object: &'a ObjectView,
     pub copy: &'a CopyView,
@@ -95,15 +95,15 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 /// Checks what a store has of an object, as the registry knows it when the look begins. `None` if the
 /// registry knows no copy there any more. Gives the copy back as it was when it was looked at.
 pub async fn check(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     place: &Place,
     object: &ObjectView,
     depth: Depth,
     progress: &mut (dyn FnMut(Counts) + Send),
 ) -> Result<Option<(CopyView, Seen)>> {
     for look in 1.. {
-        let Some(copy) = recorded(site, object, &place.name).await? else { return Ok(None) };
-        let check = CopyCheck { site, place, object, copy: &copy, depth };
+        let Some(copy) = recorded(app, object, &place.name).await? else { return Ok(None) };
+        let check = CopyCheck { app, place, object, copy: &copy, depth };
         let mut seen = Seen::default();
         match check.look(&mut seen, progress).await {
             Ok(()) => {}
@@ -119,9 +119,9 @@ pub async fn check(
         if !may_be_writing {
             return Ok(Some((copy, seen)));
         }
-        let Some(now) = recorded(site, object, &place.name).await? else { return Ok(None) };
+        let Some(now) = recorded(app, object, &place.name).await? else { return Ok(None) };
         let is_another = now.digest != copy.digest || now.version != copy.version;
-        if !is_another && !is_being_sealed(site, &object.identifier).await? {
+        if !is_another && !is_being_sealed(app, &object.identifier).await? {
             return Ok(Some((copy, seen)));
         }
         if look == LOOKS_MAX {
@@ -137,9 +137,9 @@ pub async fn check(
 }
 
 /// The registry's copy; `None` if the object is not kept any more, or not there.
-async fn recorded(site: &Arc<Site>, object: &ObjectView, store: &str) -> Result<Option<CopyView>> {
+async fn recorded(app: &Arc<App>, object: &ObjectView, store: &str) -> Result<Option<CopyView>> {
     let (identifier, store) = (object.identifier.clone(), store.to_string());
-    site.db
+    app.db
         .read(move |tx| {
             let object = match view::find(tx, &identifier) {
                 Ok(object) if object.state == ObjectState::Active => object,
@@ -153,13 +153,13 @@ async fn recorded(site: &Arc<Site>, object: &ObjectView, store: &str) -> Result<
 }
 
 /// Whether a job is making a version of the object visible.
-pub(super) async fn is_being_sealed(site: &Arc<Site>, identifier: &str) -> Result<bool> {
+pub(super) async fn is_being_sealed(app: &Arc<App>, identifier: &str) -> Result<bool> {
     const SEALING: db::Statement = db::statement!(copies::is_being_sealed);
     let identifier = identifier.to_string();
     let find = move |tx: &mut db::Tx<'_>| {
         Ok::<_, Error>(tx.first::<(i64,)>(&SEALING, &db::params![&identifier])?.is_some())
     };
-    site.db.read(find).await
+    app.db.read(find).await
 }
 
 impl CopyCheck<'_> {

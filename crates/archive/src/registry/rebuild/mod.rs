@@ -6,7 +6,7 @@ mod restore;
 
 use super::view;
 use super::walk::Outage;
-use crate::app::Site;
+use crate::app::App;
 use crate::model::error::{Error, Result};
 use crate::stores::{Place, object_error};
 use db::{Micros, Statement, Tx, statement};
@@ -49,18 +49,18 @@ impl Rebuilt {
 /// Restores what a store knows and the registry does not. An object that cannot be read is named,
 /// and the others are restored.
 pub async fn rebuild(
-    site: &Arc<Site>,
+    app: &Arc<App>,
     store: &str,
     mut tell: impl FnMut(&Rebuilt),
 ) -> Result<Rebuilt> {
-    let place = site.stores.get(store).await?;
+    let place = app.stores.get(store).await?;
     let mut rebuilt = Rebuilt::default();
     let mut outage = Outage::default();
     let mut paths = place.root.object_paths();
     while let Some(path) = paths.next().await {
         let (path, restored) = match path {
             Ok(path) => {
-                let restored = one(site, &place, &path).await;
+                let restored = one(app, &place, &path).await;
                 (path, restored)
             }
             // The error names the directory.
@@ -127,7 +127,7 @@ enum One {
     Misplaced(String),
 }
 
-async fn one(site: &Arc<Site>, place: &Place, path: &str) -> Result<One> {
+async fn one(app: &Arc<App>, place: &Place, path: &str) -> Result<One> {
     let store = &place.name;
     let object = place.root.object_at(path).await.map_err(|e| object_error(store, e))?;
     if let Some(proper) = proper_path(place, &object) {
@@ -139,7 +139,7 @@ async fn one(site: &Arc<Site>, place: &Place, path: &str) -> Result<One> {
     let object = Arc::new(object);
     let head = i64::from(object.inventory().head().number());
     let identifier = object.id().to_string();
-    let known: Option<i64> = site.db.read(move |tx| head_of(tx, &identifier)).await?;
+    let known: Option<i64> = app.db.read(move |tx| head_of(tx, &identifier)).await?;
     match known {
         Some(known) if known > head => {
             return Ok(One::Behind(format!(
@@ -150,14 +150,14 @@ async fn one(site: &Arc<Site>, place: &Place, path: &str) -> Result<One> {
         Some(known) if known == head => {
             let copy = AnotherCopy { store: store.clone(), version: head, object };
             let copy = Arc::new(copy);
-            let another_copy = site.db.write(move |tx| adopt(tx, &copy)).await?;
+            let another_copy = app.db.write(move |tx| adopt(tx, &copy)).await?;
             return Ok(One::Known { another_copy });
         }
         _ => {}
     }
     let mut versions = Vec::new();
     for version in object.inventory().versions() {
-        let scratch = &site.settings.work_space.path;
+        let scratch = &app.settings.work_space.path;
         versions.push(record::read(store, &object, version, scratch).await?);
     }
     let counts = Counts {
@@ -166,7 +166,7 @@ async fn one(site: &Arc<Site>, place: &Place, path: &str) -> Result<One> {
         events: versions.iter().map(|v| v.events.len() as u64).sum(),
     };
     let facts = Arc::new(Facts { store: store.clone(), object, versions });
-    site.db.write(move |tx| restore::restore(tx, &facts)).await?;
+    app.db.write(move |tx| restore::restore(tx, &facts)).await?;
     Ok(One::Restored(counts))
 }
 

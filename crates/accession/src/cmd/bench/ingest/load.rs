@@ -1,9 +1,9 @@
 //! What is ingested, and into what.
 
 use crate::cli::Global;
-use crate::cmd::{ingest, notify, site};
+use crate::cmd::{app, ingest, notify};
 use crate::exit::Failure;
-use archive::app::Site;
+use archive::app::App;
 use archive::intake::accept::NewDeposit;
 use archive::intake::received::{Received, kind_of};
 use archive::model::item::Source;
@@ -87,9 +87,9 @@ impl Place {
 
     /// Deposits everything and works until all of it is preserved.
     pub fn ingest(&self, data: &Data, sources: &[PathBuf]) -> Result<(), Failure> {
-        let (site, _) = site::open(&data.global, db::Options::default())?;
-        let ids = deposit_all(&site, sources)?;
-        let batches = site::block_on(ingest::work_on(&site, ids, notify::TIMEOUT, &data.global))??;
+        let (app, _) = app::open(&data.global, db::Options::default())?;
+        let ids = deposit_all(&app, sources)?;
+        let batches = app::block_on(ingest::work_on(&app, ids, notify::TIMEOUT, &data.global))??;
         good(&batches)
     }
 
@@ -99,27 +99,27 @@ impl Place {
         data: &Data,
         sources: &[PathBuf],
     ) -> Result<Vec<Duration>, Failure> {
-        let (site, _) = site::open(&data.global, db::Options::default())?;
-        let first = deposit_all(&site, &sources[..1])?;
-        let times = site::block_on(async {
+        let (app, _) = app::open(&data.global, db::Options::default())?;
+        let first = deposit_all(&app, &sources[..1])?;
+        let times = app::block_on(async {
             let (stop, stopped) = tokio::sync::watch::channel(queue::runtime::Stop::No);
             let settings = queue::runtime::Settings {
-                workspaces: vec![site.settings.work_space.name.clone()],
+                workspaces: vec![app.settings.work_space.name.clone()],
                 ..Default::default()
             };
             let worker =
-                tokio::spawn(archive::worker::work(site.clone(), settings, |_, _| true, stopped));
+                tokio::spawn(archive::worker::work(app.clone(), settings, |_, _| true, stopped));
             // The first one also opens stores and starts threads.
-            crate::cmd::waiting::wait(&site, first).await?;
+            crate::cmd::waiting::wait(&app, first).await?;
             let mut times = Vec::new();
             for source in &sources[1..] {
                 let began = Instant::now();
-                let accepting = (site.clone(), source.clone());
+                let accepting = (app.clone(), source.clone());
                 let ids =
                     tokio::task::spawn_blocking(move || deposit_all(&accepting.0, &[accepting.1]))
                         .await
                         .map_err(|e| Failure::unable("bench", e.to_string()))??;
-                good(&crate::cmd::waiting::wait(&site, ids).await?)?;
+                good(&crate::cmd::waiting::wait(&app, ids).await?)?;
                 times.push(began.elapsed());
             }
             stop.send_replace(queue::runtime::Stop::Shutdown);
@@ -134,19 +134,19 @@ impl Place {
     pub fn expand(&self, data: &Data, rows: u64) -> Result<(f64, (f64, f64)), Failure> {
         let manifest = self.directory.join("batch.checkm");
         write_manifest(&manifest, rows)?;
-        let (site, _) = site::open(&data.global, db::Options::default())?;
-        let before = claims(&site)?;
+        let (app, _) = app::open(&data.global, db::Options::default())?;
+        let before = claims(&app)?;
         let wanted = |pipeline: &str, _: &str| pipeline == BATCH;
         let began = Instant::now();
-        let ids = deposit_all(&site, std::slice::from_ref(&manifest))?;
-        site::block_on(async {
+        let ids = deposit_all(&app, std::slice::from_ref(&manifest))?;
+        app::block_on(async {
             let (stop, stopped) = tokio::sync::watch::channel(queue::runtime::Stop::No);
             let settings = queue::runtime::Settings::default();
             let worker =
-                tokio::spawn(archive::worker::work(site.clone(), settings, wanted, stopped));
+                tokio::spawn(archive::worker::work(app.clone(), settings, wanted, stopped));
             let id = ids[0];
             loop {
-                let found = site.db.read(move |tx| batch::load(tx, id)).await?;
+                let found = app.db.read(move |tx| batch::load(tx, id)).await?;
                 if found.moved >= found.total && found.total > 0 {
                     break;
                 }
@@ -160,7 +160,7 @@ impl Place {
             Ok::<_, Failure>(())
         })??;
         let seconds = began.elapsed().as_secs_f64();
-        Ok((seconds, (before, claims(&site)?)))
+        Ok((seconds, (before, claims(&app)?)))
     }
 }
 
@@ -203,8 +203,8 @@ fn write_manifest(path: &Path, rows: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn deposit_all(site: &Arc<Site>, sources: &[PathBuf]) -> Result<Vec<i64>, Failure> {
-    let mut received = Received::new(&site.settings.payloads);
+fn deposit_all(app: &Arc<App>, sources: &[PathBuf]) -> Result<Vec<i64>, Failure> {
+    let mut received = Received::new(&app.settings.payloads);
     for path in sources {
         let source = Source::from_path(path)?;
         let new = NewDeposit {
@@ -217,7 +217,7 @@ fn deposit_all(site: &Arc<Site>, sources: &[PathBuf]) -> Result<Vec<i64>, Failur
         };
         received.add(kind_of(&source, &new.options)?, new)?;
     }
-    Ok(received.accept(&site.db)?.into_iter().map(|receipt| receipt.batch).collect())
+    Ok(received.accept(&app.db)?.into_iter().map(|receipt| receipt.batch).collect())
 }
 
 fn good(batches: &[batch::Batch]) -> Result<(), Failure> {
@@ -231,11 +231,11 @@ fn good(batches: &[batch::Batch]) -> Result<(), Failure> {
 }
 
 /// The median time of a claim of ten jobs in the first stage, in milliseconds; nothing is kept.
-fn claims(site: &Arc<Site>) -> Result<f64, Failure> {
+fn claims(app: &Arc<App>) -> Result<f64, Failure> {
     let mut times = Vec::new();
     for _ in 0..21 {
         let began = Instant::now();
-        let undone: queue::Result<()> = site.db.write_blocking(|tx| {
+        let undone: queue::Result<()> = app.db.write_blocking(|tx| {
             let catalog = Catalog::load(tx)?;
             let stage = catalog.named(archive::model::pipelines::INGEST)?.first().id;
             let now = tx.now();

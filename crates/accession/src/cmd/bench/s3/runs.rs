@@ -1,6 +1,6 @@
 //! One ingest, and one copy by rclone, to a prefix of its own.
 
-use crate::cmd::site;
+use crate::cmd::app;
 use crate::exit::Failure;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -112,7 +112,7 @@ impl Run<'_> {
     /// Removes what both have put, without the delay.
     pub fn remove(&self) -> Result<(), Failure> {
         let config = S3Config { prefix: String::new(), probe: false, ..self.bucket.config.clone() };
-        let removed = site::block_on(async {
+        let removed = app::block_on(async {
             let store = S3Store::open(config).await?;
             store.delete_all(&self.prefix).await
         })?;

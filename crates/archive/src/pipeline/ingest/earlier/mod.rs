@@ -77,7 +77,7 @@ pub(super) async fn recorded(run: &Run<'_>, place: &Place) -> Result<Recorded> {
         let copy = view::copies(tx, object)?.into_iter().find(|copy| copy.store == store);
         Ok::<_, Error>((copy, tx.now()))
     };
-    match run.site.db.read(find).await? {
+    match run.app.db.read(find).await? {
         (Some(copy), now) => Ok(Recorded { copy, now }),
         (None, _) => Err(out_of_step(
             run,
@@ -215,7 +215,7 @@ async fn page(run: &Run<'_>, which: Which, after: &str, limit: i64) -> Result<Ve
     let read = move |tx: &mut Tx<'_>| {
         Ok::<_, Error>(tx.query(&statement, &db::params![object, job, &after, limit])?)
     };
-    run.site.db.read(read).await
+    run.app.db.read(read).await
 }
 
 async fn check(
@@ -227,7 +227,7 @@ async fn check(
     which: Which,
     repairs: &Repairs<'_>,
 ) -> Result<Counted> {
-    let reads = which == Which::Held || recorded.is_stale(run.site.settings.verify_referenced_days);
+    let reads = which == Which::Held || recorded.is_stale(run.app.settings.verify_referenced_days);
     let (mut files_seen, mut listed, mut after) = (0, 0, String::new());
     loop {
         let files = page(run, which, &after, PAGE).await?;
@@ -269,5 +269,5 @@ async fn check(
 /// A deposited file that has this digest.
 async fn deposited(run: &Run<'_>, sha512: &str) -> Result<Option<JobFile>> {
     let (job, sha512) = (run.id(), sha512.to_string());
-    run.site.db.read(move |tx| ingest::file_by_digest(tx, job, &sha512)).await
+    run.app.db.read(move |tx| ingest::file_by_digest(tx, job, &sha512)).await
 }

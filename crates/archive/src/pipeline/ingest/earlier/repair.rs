@@ -68,7 +68,7 @@ impl<'a> Repairs<'a> {
     ) -> Result<()> {
         let Some((_, first, _)) = damaged.first() else { return Ok(()) };
         let aspect = format!("{} {}", place.name, first.key);
-        let (note, here, id) = (note(place, &damaged), run.site.installation.clone(), run.id());
+        let (note, here, id) = (note(place, &damaged), run.app.installation.clone(), run.id());
         run.context
             .write(move |tx| {
                 let event = Event::of(&here, id, EventType::Recovery, &aspect, tx.now());

@@ -6,17 +6,17 @@ use std::os::unix::fs::FileExt;
 
 /// Open, so that what it shows cannot be exchanged meanwhile.
 #[derive(Debug)]
-pub struct Stretch {
+pub struct FileRange {
     pub file: File,
     pub at: u64,
     pub size: u64,
 }
 
-impl Stretch {
+impl FileRange {
     /// A whole file; `None` if its size cannot be read.
-    pub fn of(file: File) -> Option<Stretch> {
+    pub fn of(file: File) -> Option<FileRange> {
         let size = file.metadata().ok()?.len();
-        Some(Stretch { file, at: 0, size })
+        Some(FileRange { file, at: 0, size })
     }
 
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -26,7 +26,7 @@ impl Stretch {
     }
 }
 
-impl pronom::Source for Stretch {
+impl pronom::Source for FileRange {
     fn len(&self) -> u64 {
         self.size
     }
@@ -34,7 +34,7 @@ impl pronom::Source for Stretch {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
-            match Stretch::read_at(self, offset + filled as u64, &mut buffer[filled..])? {
+            match FileRange::read_at(self, offset + filled as u64, &mut buffer[filled..])? {
                 0 => break,
                 read => filled += read,
             }

@@ -3,7 +3,7 @@
 use crate::cli::Global;
 use crate::exit::Failure;
 use crate::session::{Session, data_directory, make_private};
-use archive::app::Site;
+use archive::app::App;
 use archive::config::{Config, Flags, Loaded};
 use archive::model::pipelines;
 use archive::pipeline::ingest;
@@ -19,7 +19,7 @@ pub fn configuration(global: &Global) -> Result<Loaded, Failure> {
 }
 
 /// Everything a process needs that works for the archive.
-pub fn open(global: &Global, options: db::Options) -> Result<(Arc<Site>, Loaded), Failure> {
+pub fn open(global: &Global, options: db::Options) -> Result<(Arc<App>, Loaded), Failure> {
     let loaded = configuration(global)?;
     let data = data_directory(global)?;
     make_private(&data).map_err(|e| {
@@ -30,8 +30,8 @@ pub fn open(global: &Global, options: db::Options) -> Result<(Arc<Site>, Loaded)
         .load(None)
         .map_err(|e| Failure::unable("signatures", e.to_string()))?;
     let identifier = pronom::Identifier::new(signatures);
-    let site = archive::setup::open(session.db.clone(), &loaded.config, &data, identifier)?;
-    Ok((Arc::new(site), loaded))
+    let app = archive::setup::open(session.db.clone(), &loaded.config, &data, identifier)?;
+    Ok((Arc::new(app), loaded))
 }
 
 /// Makes the archive's pipelines where no command of the archive has done so yet: people may pause
@@ -47,7 +47,7 @@ pub fn prepare(global: &Global) -> Result<(), Failure> {
 }
 
 /// For commands that only look, or hand something over.
-pub fn open_small(global: &Global) -> Result<(Arc<Site>, Loaded), Failure> {
+pub fn open_small(global: &Global) -> Result<(Arc<App>, Loaded), Failure> {
     let options = db::Options { connections: 2, readers: 1, ..db::Options::default() };
     open(global, options)
 }
