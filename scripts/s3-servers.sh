@@ -239,9 +239,9 @@ torture_s3() {
   name_s3_for_tests
   local failed=()
   cargo test -p accession --test s3_server -- --nocapture || failed+=(s3_server)
-  cargo test -p accession --test ocfl_s3 || failed+=(ocfl_s3)
-  cargo test -p ocfl --test crash -- on_s3 || failed+=(crash)
-  ACCESSION_TORTURE_SEED="${seed:-$RANDOM}" cargo test -p ocfl --test histories -- --nocapture the_same_on_s3 \
+  cargo test -p accession --test commands -- ocfl_s3:: || failed+=(ocfl_s3)
+  cargo test -p ocfl --test suite -- on_s3 --skip histories:: --skip fixtures:: --skip foreign:: || failed+=(crash)
+  ACCESSION_TORTURE_SEED="${seed:-$RANDOM}" cargo test -p ocfl --test suite -- --nocapture histories::the_same_on_s3 \
     || failed+=(histories)
   cargo test -p accession --test ingest -- matrix commands identity recovery moving superseding found \
     dates told checked crash || failed+=(ingest)
