@@ -78,8 +78,11 @@ fn a_failed_folder_is_not_superseded_by_another_of_its_name() {
     World::both(|world| {
         let mine = directory(&world.path("a/scans"), &[("1.tif", "mine")]);
         let other = directory(&world.path("b/scans"), &[("1.tif", "other")]);
-        // Both at once, so that only a worker sees that the second would replace the first.
-        let (first, second) = (world.deposit(&mine, &[]), world.deposit(&other, &[]));
+        // Nothing of the first is preserved when the second is accepted, so that only a worker sees that
+        // the second would replace the first. Its job is added first.
+        let first = world.deposit(&mine, &[]);
+        world.done(&["work", "--stages", "batch", "--until-empty"]);
+        let second = world.deposit(&other, &[]);
         world.work();
         assert_eq!(world.batch(first)["state"], "completed");
         let failed = report(world, second);
