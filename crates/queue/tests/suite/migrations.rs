@@ -137,7 +137,7 @@ fn from_the_first_schema_on_sqlite() {
 
 #[test]
 fn from_the_first_schema_on_postgres() {
-    let Some(fresh) = support::server::FreshDatabase::create() else {
+    let Some(fresh) = support::server::FreshDatabase::create_without_schema() else {
         testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set");
         return;
     };

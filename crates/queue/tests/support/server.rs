@@ -13,15 +13,20 @@ pub struct FreshDatabase {
 static FREE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 impl FreshDatabase {
-    /// None where no server is named.
+    /// Returns a database with no rows, which may have the schema; None where no server is named.
     pub fn create() -> Option<FreshDatabase> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let server = std::env::var("ACCESSION_TEST_POSTGRES").ok()?;
         let free = FREE.lock().unwrap().pop();
         if let Some(url) = free {
             connect(&url).batch_execute(EMPTY).unwrap();
             return Some(FreshDatabase { url });
         }
+        FreshDatabase::create_without_schema()
+    }
+
+    /// Returns a database that nothing has used; None where no server is named.
+    pub fn create_without_schema() -> Option<FreshDatabase> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let server = std::env::var("ACCESSION_TEST_POSTGRES").ok()?;
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("test_{}_{number}", std::process::id());
         let mut client = connect(&server);
