@@ -1,6 +1,7 @@
 //! The codes of errors: stable words for programs, with what each means and what to do about it.
 //!
-//! `docs/errors.md` is made from these, one section for each crate that has an enum of codes.
+//! `docs/errors.md` is made from these, one section for each crate that has an enum of codes; a test of
+//! `accession` keeps it current.
 
 /// Defines an enum of error codes. Each has its stable text, its meaning, and what to do.
 ///

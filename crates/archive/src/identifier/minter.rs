@@ -1,6 +1,7 @@
 //! Mints ARKs from a counter: short, opaque, never twice the same, with a check character.
 
 use super::ark::{Ark, BETANUMERIC, is_betanumeric};
+use crate::ErrorCode;
 use crate::{Error, Result};
 
 /// Longer strings would repeat a weight of the check character (there are 29), and so no longer
@@ -173,7 +174,7 @@ pub fn check(ark: &str) -> bool {
 }
 
 fn wrong(message: String) -> Error {
-    Error::permanent("identifier.minter", message)
+    Error::permanent(ErrorCode::IdentifierMinter, message)
 }
 
 #[cfg(test)]

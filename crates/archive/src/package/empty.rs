@@ -3,6 +3,7 @@
 
 use super::survey::Survey;
 use super::{path, reading_failed};
+use crate::ErrorCode;
 use crate::model::error::Result;
 use crate::model::problem::Problems;
 use bagit::source::{Kind, Members};
@@ -46,18 +47,18 @@ pub fn find(
             return Ok(());
         }
         if let Some(fault) = path::fault(shown) {
-            problems.warning("empty_directory", shown, format!("{shown} is an empty directory that is not recorded, because {fault}"));
+            problems.warning(ErrorCode::EmptyDirectory, shown, format!("{shown} is an empty directory that is not recorded, because {fault}"));
         } else if found.len() >= RECORDED_MAX {
             left_out += 1;
         } else if let Some(path) = survey.path_of(&member) {
-            problems.warning("empty_directory", shown, format!("{shown} is an empty directory; stores keep files only, so the record of the version keeps its name"));
+            problems.warning(ErrorCode::EmptyDirectory, shown, format!("{shown} is an empty directory; stores keep files only, so the record of the version keeps its name"));
             found.push(EmptyDirectory { path, modified: member.modified });
         }
         Ok(())
     });
     listed.map_err(reading_failed)?;
     if left_out > 0 {
-        problems.warning("empty_directory", "", format!("{left_out} more empty directories are not recorded: one package may have {RECORDED_MAX}; put them into an archive to keep them"));
+        problems.warning(ErrorCode::EmptyDirectory, "", format!("{left_out} more empty directories are not recorded: one package may have {RECORDED_MAX}; put them into an archive to keep them"));
     }
     // A tar may name one twice.
     found.sort_by(|a, b| a.path.cmp(&b.path));

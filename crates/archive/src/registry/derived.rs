@@ -5,6 +5,7 @@
 //! its next version. One from another place is too, if it has every file of the current version
 //! unchanged. Otherwise somebody has to say which object is meant.
 
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
 use crate::model::item::Mode;
 use crate::model::place::is_same_place;
@@ -68,7 +69,7 @@ impl Meeting {
             "{}. Only the name says that it is that object, so nothing was replaced. {advice}",
             self.what()
         );
-        Error::permanent("derived_identity", message)
+        Error::permanent(ErrorCode::DerivedIdentity, message)
     }
 
     fn advice(&self, command: &str, profile: &Profile) -> String {

@@ -15,6 +15,7 @@ mod received;
 mod results;
 pub mod status;
 
+use crate::ErrorCode;
 use crate::config::WatchSection;
 use crate::{Error, Result};
 use db::{Micros, Statement, Tx, statement};
@@ -42,7 +43,7 @@ pub async fn look(watch: &WatchSection) -> Result<Listing> {
     if watch.path.starts_with("s3://") {
         let store = store::open(&watch.path).await.map_err(|error| {
             Error::transient(
-                "watch_unreadable",
+                ErrorCode::WatchUnreadable,
                 format!("{} cannot be opened: {error}", watch.path),
             )
             .at(format!("watch {}", watch.path))

@@ -5,6 +5,7 @@
 
 use super::Ready;
 use super::list::Reread;
+use crate::ErrorCode;
 use crate::config::WatchSection;
 use crate::transfer::fetch::of_disk;
 use crate::{Error, Result};
@@ -95,7 +96,7 @@ async fn copy_package(watch: &WatchSection, package: &Ready, target: &Path) -> R
     let failed = |error: store::Error| {
         let (name, bucket) = (&package.name, &watch.path);
         let message = format!("{name} in {bucket} cannot be read: {error}");
-        Error::transient("watch_unreadable", message).at(format!("watch {bucket}"))
+        Error::transient(ErrorCode::WatchUnreadable, message).at(format!("watch {bucket}"))
     };
     let store: Arc<dyn Store> = store::open(&watch.path).await.map_err(failed)?;
     if !package.directory {
@@ -109,7 +110,7 @@ async fn copy_package(watch: &WatchSection, package: &Ready, target: &Path) -> R
         }
         let Some(below) = below(package, &entry.key).filter(|below| is_inside(below)) else {
             return Err(Error::permanent(
-                "watch_name",
+                ErrorCode::WatchName,
                 format!(
                     "`{}` in {} cannot be a path of a package; rename it",
                     entry.key, watch.path

@@ -2,6 +2,7 @@
 
 use super::progress::Progress;
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use bagit::{FetchOptions, HttpFetcher};
@@ -40,7 +41,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
             "{}: only a bag that is a directory can be completed; unpack it first",
             args.bag.display()
         );
-        return Err(Failure::refused("not-a-directory", message));
+        return Err(Failure::refused(ErrorCode::NotADirectory, message));
     }
     let options = FetchOptions {
         file_bytes_max: args.max_bytes,

@@ -40,7 +40,7 @@ fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, Failure> {
         .map(|setting| match setting.split_once('=') {
             Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
             _ => Err(Failure::refused(
-                "bad_input",
+                queue::ErrorCode::BadInput,
                 format!("`{setting}` is not SETTING=VALUE, as in workers=4"),
             )),
         })
@@ -50,7 +50,7 @@ fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, Failure> {
 pub fn create(args: Create, global: &Global) -> Result<Exit, Failure> {
     if archive::setup::is_taken(&args.name) {
         return Err(Failure::refused(
-            "name_taken",
+            archive::ErrorCode::NameTaken,
             format!(
                 "`{}` is a pipeline of the archive itself; choose another name for the queue",
                 args.name
@@ -264,7 +264,7 @@ pub fn budget(args: Budget, global: &Global) -> Result<Exit, Failure> {
         "none" => None,
         text => Some(text.parse::<i64>().map_err(|_| {
             Failure::refused(
-                "bad_input",
+                queue::ErrorCode::BadInput,
                 format!("`{text}` is not a whole number; give an amount, or `none` for no limit"),
             )
         })?),

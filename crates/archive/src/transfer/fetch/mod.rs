@@ -21,6 +21,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+use crate::ErrorCode;
 use crate::config::AllowList;
 pub(crate) use error::of_disk;
 
@@ -118,7 +119,7 @@ impl Fetcher {
     pub fn new(settings: &FetchSection) -> Result<Fetcher> {
         let allow = || {
             AllowList::new(&settings.allow_private).map_err(|why| {
-                Error::permanent("config_value", format!("fetch.allow_private: {why}"))
+                Error::permanent(ErrorCode::ConfigValue, format!("fetch.allow_private: {why}"))
             })
         };
         let limits = || limits::Limits::new(settings.connections_per_host, settings.connections);
@@ -237,7 +238,7 @@ pub fn forget_part(into: &Path) {
 /// Refuses a URL with a name or password in it before it is written down anywhere.
 pub fn check_credentials(url: &str) -> Result<()> {
     match target::parse(url) {
-        Err(error) if error.code() == "url_credentials" => Err(error),
+        Err(error) if error.is(ErrorCode::UrlCredentials) => Err(error),
         _ => Ok(()),
     }
 }
