@@ -7,7 +7,7 @@
 //! | 2 | the request is wrong: usage, bad input, a refused action; nothing changed |
 //! | 3 | it could not be done: database, disk, network |
 //! | 130 | interrupted |
-//! | 141 | whoever read the output went away |
+//! | 141 | the reader of the output closed it |
 
 use crate::cli::Global;
 use crate::error_code::ErrorCode;

@@ -130,7 +130,7 @@ pub fn address(global: &Global) -> Result<Address, Failure> {
     }
 }
 
-/// Makes the data directory if it is not there: what is deposited is nobody else's business.
+/// Creates the data directory if it does not exist, readable by this user only.
 pub fn make_private(dir: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }

@@ -71,7 +71,7 @@ impl Minter {
 }
 
 impl Default for Minter {
-    /// For trying things out: the authority 99999 is nobody's.
+    /// For trying things out: the authority 99999 is reserved for tests.
     fn default() -> Minter {
         let radices = vec![29; 5];
         let template = Template { scattered: true, radices, check: true };

@@ -1,5 +1,5 @@
 //! Directories of a package that have nothing in them. OCFL keeps files only, so a version's record
-//! names them for whoever restores it.
+//! names them, so that a restoration can create them.
 
 use super::survey::Survey;
 use super::{path, reading_failed};
@@ -68,7 +68,7 @@ pub fn find(
 
 /// The paths of directories that have nothing in them, and are no files as well.
 fn names(members: &dyn Members) -> Result<HashSet<String>> {
-    // Keys made anew, so that nobody can choose names that collide; 128 bits, so that none do.
+    // Keys made anew, so that a depositor cannot choose names that collide; 128 bits, so that none do by chance.
     let (one, other) = (RandomState::new(), RandomState::new());
     let key = |path: &str| (one.hash_one(path), other.hash_one(path));
     let (mut parents, mut directories) = (HashSet::new(), 0_u64);

@@ -251,7 +251,7 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// Something that is there and is not opened, whoever put it there.
+/// The error for a path that exists and is not opened.
 pub fn not_opened(shown: &str, refused: Refused) -> Error {
     let code = match refused {
         Refused::Link => ErrorCode::PackageLink,

@@ -1,5 +1,4 @@
-//! Reading and checking a package, whoever wants to know: an ingest, or someone who asks before
-//! depositing.
+//! Reads and checks a package, for an ingest and for a check before the deposit.
 
 use crate::ErrorCode;
 use crate::metadata::Metadata;
@@ -188,7 +187,7 @@ fn list(
         }
     });
     match listed {
-        // Whoever stopped it knows why.
+        // The caller stopped it, and knows why.
         Ok(()) | Err(bagit::Error::Stopped) => Ok(()),
         Err(error) => Err(crate::package::reading_failed(error)),
     }

@@ -169,9 +169,9 @@ fn check_tree(members: &dyn Members, problems: &mut Problems) -> Result<()> {
     .map_err(reading_failed)
 }
 
-/// What BagIt would find in a bag, and nobody else finds in a package that is none.
+/// Finds in a package that is no bag what validation finds in a bag.
 fn check_plain(members: &dyn Members, problems: &mut Problems) -> Result<()> {
-    // Keys made anew, so that nobody can choose names that collide; 128 bits, so that none do.
+    // Keys made anew, so that a depositor cannot choose names that collide; 128 bits, so that none do by chance.
     let (one, other) = (RandomState::new(), RandomState::new());
     let key = |text: &str| (one.hash_one(text), other.hash_one(text));
     let (mut exact, mut folded) = (HashSet::new(), HashSet::new());

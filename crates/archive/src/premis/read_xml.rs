@@ -140,7 +140,7 @@ fn adopt(open: &mut [Element], child: Element) -> Result<()> {
     Ok(())
 }
 
-/// Between elements there is only layout; the text of the root is nobody's.
+/// Between elements there is only layout; the text of the root means nothing.
 fn push(open: &mut [Element], piece: &str) {
     if let [_, .., element] = open {
         element.text.push_str(piece);

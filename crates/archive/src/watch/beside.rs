@@ -35,7 +35,7 @@ pub async fn write(watch: &WatchSection, name: &str, suffix: &str, content: Vec<
     written.map_err(|_| Error::Stopped)?.map_err(|e| failed(e.to_string()))
 }
 
-/// Writes by way of a hidden file, so that nobody reads half of it. Below the watched directory no
+/// Writes a hidden file and renames it, so that a reader never sees half of it. Below the watched directory no
 /// link is followed: a depositor could lead it elsewhere.
 fn replace(root: &Path, place: &Path, content: &[u8]) -> std::io::Result<()> {
     let directory = Folder::open(root)?.folder(place.parent().unwrap_or(Path::new("")))?;

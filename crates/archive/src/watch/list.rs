@@ -171,7 +171,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// What is in a directory, by name. What vanishes meanwhile was not there.
+    /// What is in a directory, by name. What vanishes during the listing is left out.
     fn read(&mut self, folder: &Folder, path: &Path) -> Result<Vec<(OsString, EntryInfo)>> {
         let mut found = Vec::new();
         let mut entries = folder.entries().map_err(|e| unreadable(path, &e))?;

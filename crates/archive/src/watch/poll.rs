@@ -173,7 +173,7 @@ pub(super) fn root(watch: &WatchSection) -> &Path {
 const TAKEN: ErrorCode = ErrorCode::WatchTaken;
 
 /// Whether it can be deposited now: not while the last version of the same package is still on its
-/// way, because until that has ended nobody knows which object it is.
+/// way, because which object it is is not known until that has ended.
 fn is_next(tx: &mut Tx<'_>, package: &Ready) -> Result<bool> {
     collection::profile(tx, &package.collection)?;
     Ok(match package.previous_batch {

@@ -14,7 +14,7 @@ Examples:
   accession bag fetch --list bag.tar     # what is to be fetched; works on any bag
   accession bag fetch deposit/           # fetch what is missing, checked by the manifests
 
-URLs come from whoever made the bag, so addresses that are not public are refused.")]
+The maker of the bag chose the URLs, so addresses that are not public are refused.")]
 pub struct Args {
     /// The bag; a directory, if files are to be fetched into it
     bag: PathBuf,

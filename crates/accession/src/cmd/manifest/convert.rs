@@ -126,7 +126,7 @@ fn print_invalid(
     profile: Option<Profile>,
 ) -> Result<Exit, Failure> {
     if args.output.is_none() {
-        // Rows have already gone to standard output; whoever reads them must hear of it.
+        // Rows have already gone to standard output, so its reader must get an error.
         return Err(Failure {
             status: 1,
             code: archive::ErrorCode::Invalid.into(),

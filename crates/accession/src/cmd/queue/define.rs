@@ -26,7 +26,7 @@ pub struct Create {
     /// Every add is a job of its own, even if the subject waits already
     #[arg(long)]
     no_coalesce: bool,
-    /// The stage a requeued job resumes at if its lock was used meanwhile (default: the first)
+    /// The stage at which a requeued job resumes if another job has used its lock (default: the first)
     #[arg(long, value_name = "STAGE")]
     restart: Option<String>,
     #[command(flatten)]

@@ -59,7 +59,7 @@ pub(super) fn refuse(job: &Claimed, context: &Context, error: Error) -> Outcome 
     context.record(move |tx| {
         let now = tx.now();
         match batch::fail(tx, now, id, &text) {
-            // It was cancelled or deleted meanwhile.
+            // It was cancelled or deleted while this ran.
             Err(queue::Error::Refused(_)) => Ok(()),
             done => done.map(|_| ()),
         }

@@ -70,7 +70,7 @@ async fn expand(app: &Arc<App>, job: &Claimed, context: &Context) -> Result<Outc
             false => batch::fill(tx, &catalog, id, &last),
         };
         match filled.and_then(|()| batch::accept(tx, now, id)) {
-            // It was cancelled or deleted meanwhile.
+            // It was cancelled or deleted while this ran.
             Err(queue::Error::Refused(_)) => Ok(()),
             done => done.map(|_| ()),
         }

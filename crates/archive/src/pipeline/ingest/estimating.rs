@@ -86,7 +86,7 @@ impl Step for Estimating {
             _ => Handover::default(),
         };
         if needed.is_none() {
-            // Nobody knows how long it will take; what is known goes first.
+            // Jobs of known size go first.
             handover.priority = Some((run.job.priority + 10).min(99));
             handover.note = Some("its size is not known".to_string());
         }

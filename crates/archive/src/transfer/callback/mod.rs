@@ -120,7 +120,7 @@ fn answered(host: &str, status: u16) -> Result<()> {
         ),
         410 => permanent(
             ErrorCode::CallbackGone,
-            "nobody is there any more; remove the collection's callback URL",
+            "the address is gone for good; remove the collection's callback URL",
         ),
         408 | 425 | 429 | 500..=599 => {
             let message = format!("{host} answered the callback with {status}");

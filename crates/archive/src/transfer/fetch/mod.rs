@@ -106,7 +106,7 @@ pub struct Fetcher {
     pause: Duration,
 }
 
-/// A file that may be read where it is. Whoever reads it opens it again, perhaps in another
+/// A file that may be read where it is. Its reader opens it again, perhaps in another
 /// process, and a link may lie in its place by then: only what still has this fingerprint was
 /// allowed, see [`crate::package::Package::that_is`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl Fetcher {
         })
     }
 
-    /// What can be known of a file without fetching it. One try; whoever asks about many files
+    /// What can be known of a file without fetching it. One try; a caller that asks about many files
     /// decides about more.
     pub async fn head(&self, url: &str) -> Result<Head> {
         let url = target::parse(url)?;

@@ -59,7 +59,7 @@ pub enum Security {
     None,
 }
 
-/// One mail to one address, so that a wrong address is nobody else's problem.
+/// One mail to one address, so that a wrong address does not affect the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
     pub to: String,
