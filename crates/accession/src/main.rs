@@ -2,6 +2,7 @@
 
 mod cli;
 mod cmd;
+mod error_code;
 mod exit;
 mod logs;
 mod output;

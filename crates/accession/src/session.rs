@@ -1,7 +1,8 @@
 //! What most commands begin with: the database, open, and who is asking.
 
 use crate::cli::Global;
-use crate::exit::Failure;
+use crate::error_code::ErrorCode;
+use crate::exit::{Code, Failure};
 use db::{Address, Db, Micros, Options, Tx};
 use queue::{Catalog, Result};
 use std::os::unix::fs::DirBuilderExt;
@@ -23,21 +24,24 @@ impl From<queue::Error> for Failure {
             queue::Error::Unknown { what: queue::Entity::Batch | queue::Entity::Job, .. } => 1,
             _ => 2,
         };
-        Failure { status, code: error.code().as_str(), message: error.to_string() }
+        Failure { status, code: error.code().into(), message: error.to_string() }
     }
 }
 
 impl From<archive::Error> for Failure {
     fn from(error: archive::Error) -> Failure {
-        let status = match error.code() {
-            "unknown_object" | "unknown_deposit" => 1,
-            _ if error.is_transient() => 3,
-            _ => 2,
-        };
+        use archive::ErrorCode::{UnknownDeposit, UnknownObject};
         match error {
             archive::Error::Queue(error) => error.into(),
             archive::Error::Output(error) => error.into(),
-            other => Failure { status, code: other.code(), message: other.to_string() },
+            other => {
+                let status = match other.own_code() {
+                    Some(UnknownObject | UnknownDeposit) => 1,
+                    _ if other.is_transient() => 3,
+                    _ => 2,
+                };
+                Failure { status, code: Code::from(&other), message: other.to_string() }
+            }
         }
     }
 }
@@ -119,14 +123,14 @@ pub fn address(global: &Global) -> Result<Address, Failure> {
         None => {
             let dir = data_directory(global)?;
             make_private(&dir).map_err(|e| {
-                Failure::unable("data_directory", format!("the data directory {} cannot be made: {e}; choose another with --data or ACCESSION_DATA", dir.display()))
+                Failure::unable(ErrorCode::DataDirectory, format!("the data directory {} cannot be made: {e}; choose another with --data or ACCESSION_DATA", dir.display()))
             })?;
             Ok(Address::sqlite(dir.join("accession.db")))
         }
     }
 }
 
-/// Makes the data directory if it is not there: what is deposited is nobody else's business.
+/// Creates the data directory if it does not exist, readable by this user only.
 pub fn make_private(dir: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
@@ -141,7 +145,7 @@ pub fn data_directory(global: &Global) -> Result<PathBuf, Failure> {
     };
     global.data.clone().or_else(platform).ok_or_else(|| {
         Failure::refused(
-            "data_directory",
+            ErrorCode::DataDirectory,
             "there is no home directory to keep data in; say where with --data or ACCESSION_DATA",
         )
     })
@@ -178,7 +182,7 @@ pub fn parse_time(text: &str, now: Micros) -> Result<Micros, Failure> {
         );
     }
     text.parse::<jiff::Timestamp>().map(|t| t.as_microsecond()).map_err(|_| {
-        Failure::refused("bad_input", format!("`{text}` is neither a time to wait (10m, 2h, 1h 30m) nor a time (2026-11-16T10:00:00Z)"))
+        Failure::refused(queue::ErrorCode::BadInput, format!("`{text}` is neither a time to wait (10m, 2h, 1h 30m) nor a time (2026-11-16T10:00:00Z)"))
     })
 }
 
@@ -193,7 +197,7 @@ pub enum Edge {
 pub fn parse_moment(text: &str, edge: Edge) -> Result<Micros, Failure> {
     let wrong = || {
         Failure::refused(
-            "bad_input",
+            queue::ErrorCode::BadInput,
             format!(
                 "`{text}` is neither a date (2026, 2026-11, 2026-11-18) nor a time (2026-11-18T10:00:00Z)"
             ),

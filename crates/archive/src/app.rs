@@ -1,5 +1,6 @@
 //! What all stages of one process share.
 
+use crate::ErrorCode;
 use crate::config::{AllowPrivate, Config, MailSection, WatchSection, read_secret};
 use crate::identifier::Minter;
 use crate::metadata::Metadata;
@@ -129,7 +130,7 @@ impl App {
     pub async fn mint_outside(&self, job: i64, metadata: &Metadata) -> Result<String> {
         let Some(ezid) = &self.settings.ezid else {
             return Err(Error::permanent(
-                "ezid_not_configured",
+                ErrorCode::EzidNotConfigured,
                 "the collection's identifiers come from EZID, and none is configured; add [identifiers.ezid], or set identifiers=mint",
             ));
         };

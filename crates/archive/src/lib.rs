@@ -22,6 +22,7 @@ pub mod worker;
 mod xml;
 
 pub use model::error::{Error, Result};
+pub use model::error_code::ErrorCode;
 
 use db::{Migration, migration};
 

@@ -1,6 +1,7 @@
 //! The pipelines of the archive, and the collections that the configuration names: made when a
 //! process starts, if they are not there.
 
+use crate::ErrorCode;
 use crate::app::{App, Settings};
 use crate::config::Config;
 use crate::model;
@@ -82,7 +83,7 @@ pub fn is_taken(name: &str) -> bool {
 /// A queue that someone made before the archive's own pipelines were.
 fn in_the_way(name: &str) -> Error {
     Error::permanent(
-        "name_taken",
+        ErrorCode::NameTaken,
         format!(
             "there is a queue called `{name}`, and the archive needs that name for itself; see what is in it with `accession queue list {name}`, and delete it with `accession queue delete {name}`"
         ),

@@ -1,6 +1,10 @@
 //! The two ways to write a time that Checkm names: W3CDTF (`2024-02-29T12:00:00Z`, or a part of
 //! it from the left) and TEMPER (`20240229120000`, likewise).
 
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DateFlaw {
     /// It is not written as a time.
@@ -90,15 +94,10 @@ fn zone(cursor: &mut Cursor<'_>) -> Result<(), DateFlaw> {
 }
 
 fn possible(year: u32, month: u32, day: u32) -> Result<(), DateFlaw> {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days = match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if leap => 29,
-        2 => 28,
-        1..=12 => 31,
-        _ => return Err(DateFlaw::Impossible),
+    let (Ok(year), Ok(month), Ok(day)) = (year.try_into(), month.try_into(), day.try_into()) else {
+        return Err(DateFlaw::Impossible);
     };
-    if (1..=days).contains(&day) { Ok(()) } else { Err(DateFlaw::Impossible) }
+    Date::new(year, month, day).map(drop).map_err(|_| DateFlaw::Impossible)
 }
 
 fn possible_time(hour: u32, minute: u32, second: u32) -> Result<(), DateFlaw> {
@@ -133,25 +132,9 @@ impl Cursor<'_> {
 
 /// `YYYY-MM-DDThh:mm:ssZ` of a time, or nothing for years that need more than four digits.
 pub(crate) fn format(time: std::time::SystemTime) -> Option<String> {
-    let seconds = match time.duration_since(std::time::UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_secs()).ok()?,
-        Err(before) => -i64::try_from(before.duration().as_secs()).ok()?,
-    };
-    let (days, clock) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Years are counted from March, so that the leap day is the last of its year.
-    let days = days.checked_add(719_468)?;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
-    (0..=9999)
-        .contains(&year)
-        .then(|| format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"))
+    let time = Timestamp::try_from(time).ok()?.to_zoned(TimeZone::UTC);
+    let written = || time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    (time.year() >= 0).then(written)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod migrate;
 mod operation;
 mod outage;
 mod postgres;
+mod rewrite;
 mod row;
 mod sqlite;
 mod statements;
@@ -27,8 +28,9 @@ pub use error::{Error, Result};
 pub use memory::Memory;
 pub use migrate::Migration;
 pub use operation::Lane;
+pub use rewrite::Rewrite;
 pub use row::{FromColumn, FromRow, Row};
-pub use sqlite::{Rewrite, backup, open_beside, restore};
+pub use sqlite::{backup, open_beside, restore};
 pub use statement::Statement;
 pub use statements::statement_text;
 pub use transfer::{Move, Moved, MovedTable, MovedTo, Step as MoveStep, reopen, transfer};
@@ -53,6 +55,8 @@ pub struct Options {
     pub clock: Clock,
     /// A hook for tests that decide in which order transactions proceed.
     pub step: Option<Step>,
+    /// Changes to PostgreSQL's statements, for tests that prove that a rule is needed.
+    pub rewrites: Vec<Rewrite>,
     /// How long a caller waits for a database that does not answer before it gets an error.
     pub timeout: Duration,
     /// The number of PostgreSQL connections, each with a thread.
@@ -70,6 +74,7 @@ impl Default for Options {
         Options {
             clock: Clock::Engine,
             step: None,
+            rewrites: Vec::new(),
             timeout: Duration::from_secs(30),
             connections: 8,
             readers: 2,

@@ -3,7 +3,8 @@
 use crate::clock::Micros;
 use crate::error::{Error, Result};
 use crate::migrate::{self, Migration};
-use crate::sqlite::{Rewrite, SqliteConnection};
+use crate::rewrite::Rewrite;
+use crate::sqlite::SqliteConnection;
 use crate::tx::{Inner, Tx};
 
 /// An SQLite database in memory.

@@ -1,37 +1,13 @@
 //! Moments as inventories write them: RFC 3339.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use std::time::SystemTime;
 
 /// The moment as RFC 3339 in UTC, to the second.
 pub fn rfc3339(moment: SystemTime) -> String {
-    let seconds = match moment.duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
-        Err(error) => {
-            // Rounded down, as everywhere.
-            let before = error.duration();
-            -i64::try_from(before.as_secs()).unwrap_or(i64::MAX)
-                - i64::from(before.subsec_nanos() > 0)
-        }
-    };
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = date_of(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-/// The civil date of a day since 1970-01-01. Years are counted from March here, so that the leap
-/// day is a year's last.
-fn date_of(days: i64) -> (i64, i64, i64) {
-    const DAYS_IN_400_YEARS: i64 = 146_097;
-    const DAYS_FROM_0000_03_01: i64 = 719_468;
-    let days = days + DAYS_FROM_0000_03_01;
-    let (era, day) = (days.div_euclid(DAYS_IN_400_YEARS), days.rem_euclid(DAYS_IN_400_YEARS));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + later, month, day)
+    let moment = Timestamp::try_from(moment).unwrap_or(Timestamp::MAX);
+    moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Why a text is not a moment of RFC 3339, if it is not.
@@ -46,10 +22,7 @@ pub(crate) fn fault(text: &str) -> Option<&'static str> {
     let (Some(year), Some(month), Some(day)) = (number(0, 4), number(5, 7), number(8, 10)) else {
         return Some("it does not start with a date");
     };
-    if !at(4, b"-") || !at(7, b"-") || month == 0 || month > 12 || day == 0 {
-        return Some("its date does not exist");
-    }
-    if day > days_in(year, month) {
+    if !at(4, b"-") || !at(7, b"-") || !is_date(year, month, day) {
         return Some("its date does not exist");
     }
     if !at(10, b"Tt ") {
@@ -83,20 +56,17 @@ pub(crate) fn fault(text: &str) -> Option<&'static str> {
     }
 }
 
-fn days_in(year: u32, month: u32) -> u32 {
-    let leap = (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400);
-    match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
+fn is_date(year: u32, month: u32, day: u32) -> bool {
+    let (Ok(year), Ok(month), Ok(day)) = (year.try_into(), month.try_into(), day.try_into()) else {
+        return false;
+    };
+    Date::new(year, month, day).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
     fn known_moments() {

@@ -90,11 +90,9 @@ pub(crate) fn read(xml: &[u8], skipped: &[&str]) -> Result<Element> {
                 close(&mut open).ok_or_else(|| fail("an end without a beginning".into()))?
             }
             Event::Text(text) => {
-                let text = text.decode().map_err(|e| fail(e.to_string()))?;
                 append(&mut open, &text);
             }
             Event::CData(text) => {
-                let text = text.decode().map_err(|e| fail(e.to_string()))?;
                 append(&mut open, &text);
             }
             Event::GeneralRef(reference) => {
@@ -121,11 +119,11 @@ pub(crate) fn read(xml: &[u8], skipped: &[&str]) -> Result<Element> {
 
 fn element(start: &BytesStart<'_>, offset: u64) -> Result<Element> {
     let fail = |message: String| Error::SignatureFile { offset, message };
-    let name = String::from_utf8_lossy(start.local_name().as_ref()).into_owned();
+    let name = start.local_name().as_ref().to_owned();
     let mut attributes = Vec::new();
     for attribute in start.attributes() {
         let attribute = attribute.map_err(|e| fail(e.to_string()))?;
-        let key = String::from_utf8_lossy(attribute.key.local_name().as_ref()).into_owned();
+        let key = attribute.key.local_name().as_ref().to_owned();
         let value =
             attribute.normalized_value(XmlVersion::Implicit1_0).map_err(|e| fail(e.to_string()))?;
         attributes.push((key, value.into_owned()));
@@ -150,7 +148,7 @@ fn resolve(reference: &BytesRef<'_>) -> Option<char> {
     if let Ok(Some(character)) = reference.resolve_char_ref() {
         return Some(character);
     }
-    match reference.decode().ok()?.as_ref() {
+    match &**reference {
         "amp" => Some('&'),
         "lt" => Some('<'),
         "gt" => Some('>'),

@@ -1,6 +1,7 @@
 //! The codes of errors: stable words for programs, with what each means and what to do about it.
 //!
-//! `docs/errors.md` is made from these, one section for each crate that has an enum of codes.
+//! `docs/errors.md` is made from these, one section for each crate that has an enum of codes; a test of
+//! `accession` keeps it current.
 
 /// Defines an enum of error codes. Each has its stable text, its meaning, and what to do.
 ///
@@ -101,7 +102,7 @@ error_codes! {
         /// The lease of a worker ran out, and its jobs may belong to other workers.
         LeaseLost = "lease_lost", "Nothing: the worker registers again. If it happens often, check the worker's clock and load.";
         /// A run took longer than `timeout_seconds` of its stage and was stopped.
-        Timeout = "timeout", "Raise the timeout, or find out why the run takes so long. The job is tried again.";
+        Timeout = "timeout", "Raise the timeout, or find out what makes the run slow. The job is tried again.";
         /// The code of a stage panicked.
         Panic = "panic", "Report it as a bug. Requeue the job when the bug is fixed.";
         /// Runs of a job were cut short more often than `max_interruptions` permits.

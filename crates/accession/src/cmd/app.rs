@@ -1,6 +1,7 @@
 //! What commands of the archive begin with: configuration, database, stores and signatures.
 
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::Failure;
 use crate::session::{Session, data_directory, make_private};
 use archive::app::App;
@@ -23,12 +24,12 @@ pub fn open(global: &Global, options: db::Options) -> Result<(Arc<App>, Loaded),
     let loaded = configuration(global)?;
     let data = data_directory(global)?;
     make_private(&data).map_err(|e| {
-        Failure::unable("data_directory", format!("the data directory {} cannot be made: {e}; choose another with --data or ACCESSION_DATA", data.display()))
+        Failure::unable(ErrorCode::DataDirectory, format!("the data directory {} cannot be made: {e}; choose another with --data or ACCESSION_DATA", data.display()))
     })?;
     let session = Session::open_with(global, options)?;
     let signatures = super::formats::library(global)?
         .load(None)
-        .map_err(|e| Failure::unable("signatures", e.to_string()))?;
+        .map_err(|e| Failure::unable(ErrorCode::Signatures, e.to_string()))?;
     let identifier = pronom::Identifier::new(signatures);
     let app = archive::setup::open(session.db.clone(), &loaded.config, &data, identifier)?;
     Ok((Arc::new(app), loaded))

@@ -208,7 +208,10 @@ fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
     // Not before: a request that cannot be leaves what has that name alone.
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(std::fs::File::create(path).map_err(|e| {
-            Failure::unable("io", format!("{} cannot be written: {e}", path.display()))
+            Failure::unable(
+                archive::ErrorCode::Io,
+                format!("{} cannot be written: {e}", path.display()),
+            )
         })?),
         None => Box::new(std::io::stdout().lock()),
     };

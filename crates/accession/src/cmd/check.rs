@@ -2,6 +2,7 @@
 
 use super::app;
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::os_user;
@@ -81,7 +82,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     match looked.unfinished {
         0 => Ok(Exit::Yes),
         unfinished => Err(Failure::unable(
-            "check_unfinished",
+            ErrorCode::CheckUnfinished,
             format!(
                 "{} could not be looked at, or not to the end; check again when the stores answer",
                 output::count(unfinished, "place")

@@ -4,6 +4,7 @@
 use crate::cli::Global;
 use crate::cmd::app;
 use crate::cmd::queue::act;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
@@ -124,7 +125,7 @@ fn create(
     settings: &[String],
     act: &Act,
 ) -> Result<Exit, Failure> {
-    check_name(name).map_err(|why| Failure::refused("bad_input", why))?;
+    check_name(name).map_err(|why| Failure::refused(queue::ErrorCode::BadInput, why))?;
     let mut profile = Profile::default();
     change(&mut profile, config, settings)?;
     if config.collections.contains_key(name) {
@@ -140,7 +141,7 @@ fn create(
     if !made {
         let why =
             format!("the collection {name} exists; change it with `accession collection set`");
-        return Err(Failure::refused("exists", why));
+        return Err(Failure::refused(ErrorCode::Exists, why));
     }
     told(session, name, "created", "is made")
 }
@@ -181,7 +182,7 @@ fn show(session: &Session, config: &Config, name: &str) -> Result<Exit, Failure>
         return Ok(Exit::Yes);
     }
     let serde_json::Value::Object(values) = json!(found.profile.masked()) else {
-        return Err(Failure::unable("internal", "a profile is not a table"));
+        return Err(Failure::unable(ErrorCode::Internal, "a profile is not a table"));
     };
     let mut rows = vec![
         vec!["name".to_string(), name.to_string()],
@@ -266,17 +267,15 @@ fn change(profile: &mut Profile, config: &Config, settings: &[String]) -> Result
 fn apply(profile: &mut Profile, config: &Config, settings: &[String]) -> archive::Result<()> {
     for setting in settings {
         let (key, value) = setting.split_once('=').ok_or_else(|| {
-            archive::Error::permanent(
-                "bad_input",
-                format!("`{setting}` has no `=`; write KEY=VALUE"),
-            )
+            queue::Error::BadInput(format!("`{setting}` has no `=`; write KEY=VALUE"))
         })?;
         profile.set(key.trim(), value)?;
     }
     match config.problems_here(profile).into_iter().next() {
-        Some(p) => {
-            Err(archive::Error::permanent("profile_value", format!("{} {}", p.key, p.message)))
-        }
+        Some(p) => Err(archive::Error::permanent(
+            archive::ErrorCode::ProfileValue,
+            format!("{} {}", p.key, p.message),
+        )),
         None => Ok(()),
     }
 }
@@ -292,14 +291,14 @@ fn told(session: &Session, name: &str, what: &str, sentence: &str) -> Result<Exi
 
 fn unknown(name: &str) -> Failure {
     Failure::refused(
-        "unknown_collection",
+        archive::ErrorCode::UnknownCollection,
         format!("there is no collection {name}; `accession collection list` shows those there are"),
     )
 }
 
 fn in_the_file(name: &str) -> Failure {
     Failure::refused(
-        "configured",
+        ErrorCode::Configured,
         format!(
             "the collection {name} is defined in the configuration file; change [collections.{name}] there"
         ),

@@ -145,7 +145,7 @@ impl How {
         for pair in &self.dc {
             let (element, value) = pair.split_once('=').ok_or_else(|| {
                 Failure::refused(
-                    "bad_input",
+                    queue::ErrorCode::BadInput,
                     format!("`{pair}` is not ELEMENT=VALUE, as in creator=Ada Lovelace"),
                 )
             })?;
@@ -215,7 +215,7 @@ pub fn accept(
             || !options.local_ids.is_empty())
     {
         return Err(Failure::refused(
-            "bad_input",
+            queue::ErrorCode::BadInput,
             "--id, --local-id and --digest are about one object; deposit one at a time with them",
         ));
     }
@@ -241,13 +241,13 @@ pub fn accept(
 
 /// What is wrong with a path, to who has just named it: there is no job to requeue yet.
 pub fn refused(source: &Source, error: archive::Error) -> Failure {
-    match error.code() {
-        "package_missing" => Failure::refused(
-            "package_missing",
+    match error.own_code() {
+        Some(archive::ErrorCode::PackageMissing) => Failure::refused(
+            archive::ErrorCode::PackageMissing,
             format!("{source} is not there; nothing was deposited, check the path"),
         ),
-        "package_forbidden" => Failure::refused(
-            "package_forbidden",
+        Some(archive::ErrorCode::PackageForbidden) => Failure::refused(
+            archive::ErrorCode::PackageForbidden,
             format!("{source} may not be read by this user; nothing was deposited, let it be read"),
         ),
         _ => error.into(),

@@ -55,7 +55,10 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     super::objects::find(&app, &args.object)?;
     let out: Box<dyn Write> = match &args.output {
         Some(path) => Box::new(std::fs::File::create(path).map_err(|e| {
-            Failure::unable("io", format!("{} cannot be written: {e}", path.display()))
+            Failure::unable(
+                archive::ErrorCode::Io,
+                format!("{} cannot be written: {e}", path.display()),
+            )
         })?),
         None => Box::new(std::io::stdout().lock()),
     };

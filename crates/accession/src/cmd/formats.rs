@@ -1,6 +1,7 @@
 //! `accession formats`: the sets of signatures that files are identified by.
 
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use pronom::{
@@ -91,9 +92,9 @@ pub fn failure(error: Error) -> Failure {
         | Error::SignatureFile { .. }
         | Error::Pattern { .. }
         | Error::ContainerAlone
-        | Error::NoSuchSet { .. } => Failure::refused("formats", error.to_string()),
-        Error::Fetch { .. } => Failure::unable("fetch", error.to_string()),
-        _ => Failure::unable("io", error.to_string()),
+        | Error::NoSuchSet { .. } => Failure::refused(ErrorCode::Formats, error.to_string()),
+        Error::Fetch { .. } => Failure::unable(ErrorCode::Fetch, error.to_string()),
+        _ => Failure::unable(archive::ErrorCode::Io, error.to_string()),
     }
 }
 

@@ -55,7 +55,7 @@ pub enum JobCommand {
   accession jobs failed
   accession jobs failed ingest --limit 10")]
     Failed(look::Failed),
-    /// List failed jobs nobody has looked at, or mark them as seen
+    /// List failed jobs that need a review, or mark them as seen
     #[command(after_help = "Examples:
   accession jobs review
   accession jobs review --seen 17 --reason 'the depositor was told'")]

@@ -15,7 +15,7 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let unable = |e: std::io::Error| {
         Failure::unable(
-            "io",
+            archive::ErrorCode::Io,
             format!(
                 "cannot write manual pages to {}: {e}; choose a directory you may write to",
                 args.dir.display()

@@ -2,6 +2,7 @@
 
 use super::app;
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Edge, parse_moment};
@@ -160,7 +161,7 @@ fn csv(rows: impl IntoIterator<Item = Vec<String>>) -> Result<(), Failure> {
 fn list(app: &Arc<App>, args: List, global: &Global) -> Result<Exit, Failure> {
     let state = ObjectState::from_name(&args.state).ok_or_else(|| {
         Failure::refused(
-            "unknown",
+            queue::ErrorCode::Unknown,
             format!("there is no state `{}`; there are active, reserved and deleted", args.state),
         )
     })?;
@@ -357,7 +358,7 @@ fn files(app: &Arc<App>, args: &Files, global: &Global) -> Result<Exit, Failure>
     let version = args.version.unwrap_or(object.version);
     if version < 1 || version > object.version {
         return Err(Failure::not_found(
-            "unknown_version",
+            ErrorCode::UnknownVersion,
             format!(
                 "{} has no version {version}; its versions are 1 to {}",
                 object.identifier, object.version

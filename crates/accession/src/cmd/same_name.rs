@@ -71,7 +71,7 @@ fn ask(
     }
     let local = answer("A local identifier for the new object (nothing: do not deposit it):")?;
     if local.is_empty() || local == meeting.name {
-        return Err(Failure::refused("derived_identity", "nothing was deposited"));
+        return Err(Failure::refused(archive::ErrorCode::DerivedIdentity, "nothing was deposited"));
     }
     options.local_ids = vec![local];
     options.mode = Mode::New;
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!((options.mode, options.local_ids), (Mode::New, vec!["box-b".to_string()]));
         for stopped in ["", "n\n\n", "\nscans\n"] {
             let (done, ..) = answered(stopped);
-            assert_eq!(done.unwrap_err().code, "derived_identity", "{stopped:?}");
+            assert_eq!(done.unwrap_err().code.as_str(), "derived_identity", "{stopped:?}");
         }
     }
 }

@@ -22,6 +22,7 @@ mod outage;
 mod premis;
 mod progress;
 mod recovery;
+mod refused;
 mod status;
 mod superseding;
 #[path = "../support/mod.rs"]

@@ -6,6 +6,7 @@ use super::place::{place, readings};
 use super::sections::{Config, StoreSection};
 use super::settings::{sections, setting};
 use super::variables::key_of;
+use crate::ErrorCode;
 use crate::model::profile::MASK;
 use crate::{Error, Result};
 use serde_json::Value;
@@ -139,7 +140,7 @@ impl Loaded {
                 origin => format!("{origin}: {} {}", p.key, p.message),
             })
             .collect();
-        Err(Error::permanent("config_value", lines.join("\n")))
+        Err(Error::permanent(ErrorCode::ConfigValue, lines.join("\n")))
     }
 
     /// The origin of a key, or of the first key below it: where a problem should be looked for.
@@ -176,7 +177,7 @@ fn incomplete(
         _ => String::new(),
     };
     Error::permanent(
-        "config_value",
+        ErrorCode::ConfigValue,
         format!("{key}{shown}; docs/configuration.md lists every setting"),
     )
 }
@@ -277,7 +278,7 @@ impl Layers {
             )
         };
         let syntax = |e: &toml::de::Error| {
-            wrong("config_syntax", e.span().map(|s| s.start), "", e.message())
+            wrong(ErrorCode::ConfigSyntax, e.span().map(|s| s.start), "", e.message())
         };
         let document = DeTable::parse(&text).map_err(|e| syntax(&e))?;
         let mut keys = Vec::new();
@@ -290,18 +291,18 @@ impl Layers {
                 let section = tree.and_then(|tree| incomplete_section(&tree, error.message()));
                 let at = section.as_ref().and_then(|section| place_of(document.get_ref(), section));
                 let key = section.map(|section| format!("{section}.{field}")).unwrap_or_default();
-                return Err(wrong("config_value", at, &key, error.message()));
+                return Err(wrong(ErrorCode::ConfigValue, at, &key, error.message()));
             }
             // Tables as well, since one may be where a text was expected.
             let mut keys = keys.clone();
             tables(String::new(), document.get_ref(), &mut keys);
             let before = keys.iter().filter(|(_, start)| at.is_some_and(|at| *start <= at));
             let key = before.max_by_key(|(_, start)| *start).map_or("", |(key, _)| key);
-            return Err(wrong("config_value", at, key, error.message()));
+            return Err(wrong(ErrorCode::ConfigValue, at, key, error.message()));
         }
         let table: toml::Table = toml::from_str(&text).map_err(|e| syntax(&e))?;
         let tree = serde_json::to_value(table)
-            .map_err(|e| wrong("config_value", None, "", &e.to_string()))?;
+            .map_err(|e| wrong(ErrorCode::ConfigValue, None, "", &e.to_string()))?;
         let origin = |at| Origin::File { file: file.to_path_buf(), line: line_of(&text, at) };
         let origins = keys.into_iter().map(|(key, at)| (key, origin(at))).collect();
         Ok(Layers { tree, origins })
@@ -314,7 +315,7 @@ impl Layers {
             return Ok(());
         }
         let key = key_of(&self.tree, name).ok_or_else(|| {
-            Error::permanent("config_key", format!("the environment variable {variable} is no setting; correct it or take it away (docs/configuration.md lists every setting)"))
+            Error::permanent(ErrorCode::ConfigKey, format!("the environment variable {variable} is no setting; correct it or take it away (docs/configuration.md lists every setting)"))
         })?;
         let origin = Origin::Environment { variable: variable.to_string() };
         self.set(&key, text, origin)
@@ -326,7 +327,7 @@ impl Layers {
         };
         let (key, text) = assignment.split_once('=').ok_or_else(|| {
             Error::permanent(
-                "config_key",
+                ErrorCode::ConfigKey,
                 format!("`--set {assignment}` has no `=`; write --set fetch.connections=8"),
             )
         })?;
@@ -336,7 +337,7 @@ impl Layers {
     fn set(&mut self, key: &str, text: &str, origin: Origin) -> Result<()> {
         let fail = |message: String| {
             Error::permanent(
-                "config_value",
+                ErrorCode::ConfigValue,
                 format!("{origin}: {message}; docs/configuration.md lists every setting"),
             )
         };
@@ -375,7 +376,7 @@ impl Layers {
 fn read(file: &Path) -> Result<String> {
     let fail = |why: String| {
         Error::permanent(
-            "config_file",
+            ErrorCode::ConfigFile,
             format!(
                 "the configuration {} cannot be read: {why}; name another with --config or ACCESSION_CONFIG",
                 file.display()

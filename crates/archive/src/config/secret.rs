@@ -1,5 +1,6 @@
 //! Secrets are kept in files of their own, which only the system's user should be able to read.
 
+use crate::ErrorCode;
 use crate::{Error, Result};
 use std::io::Read;
 use std::path::Path;
@@ -10,7 +11,7 @@ const SECRET_BYTES_MAX: u64 = 4096;
 pub fn read_secret(path: &Path) -> Result<String> {
     let wrong = |why: String| {
         Error::permanent(
-            "secret_file",
+            ErrorCode::SecretFile,
             format!(
                 "the secret in {} cannot be read: {why}; put it there as one line that only this user can read",
                 path.display()

@@ -74,7 +74,7 @@ pub struct FetchSection {
     #[serde(deserialize_with = "bytes::amount")]
     pub bytes_per_second_min: u64,
     pub rate_window_seconds: u64,
-    /// After so long the sizes of an object's files are asked for no more.
+    /// How long the sizes of an object's files are asked for.
     pub estimate_seconds_max: u64,
 }
 

@@ -1,6 +1,7 @@
 //! Archival resource keys: `ark:/12345/x54xz321` and, the same, `ark:12345/x54xz321`.
 
 use super::IDENTIFIER_BYTES_MAX;
+use crate::ErrorCode;
 use crate::{Error, Result};
 use std::fmt;
 
@@ -25,7 +26,7 @@ impl Ark {
     pub fn parse(text: &str) -> Result<Ark> {
         let wrong = |why: &str| {
             let shown: String = text.chars().take(100).collect();
-            Error::permanent("identifier.ark", format!("{shown:?} is no ARK: {why}"))
+            Error::permanent(ErrorCode::IdentifierArk, format!("{shown:?} is no ARK: {why}"))
         };
         if text.len() > IDENTIFIER_BYTES_MAX {
             return Err(wrong("it is too long"));

@@ -1,6 +1,7 @@
 //! Mints ARKs from a counter: short, opaque, never twice the same, with a check character.
 
 use super::ark::{Ark, BETANUMERIC, is_betanumeric};
+use crate::ErrorCode;
 use crate::{Error, Result};
 
 /// Longer strings would repeat a weight of the check character (there are 29), and so no longer
@@ -70,7 +71,7 @@ impl Minter {
 }
 
 impl Default for Minter {
-    /// For trying things out: the authority 99999 is nobody's.
+    /// For trying things out: the authority 99999 is reserved for tests.
     fn default() -> Minter {
         let radices = vec![29; 5];
         let template = Template { scattered: true, radices, check: true };
@@ -173,7 +174,7 @@ pub fn check(ark: &str) -> bool {
 }
 
 fn wrong(message: String) -> Error {
-    Error::permanent("identifier.minter", message)
+    Error::permanent(ErrorCode::IdentifierMinter, message)
 }
 
 #[cfg(test)]

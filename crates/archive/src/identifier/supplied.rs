@@ -1,6 +1,7 @@
 //! Identifiers that depositors bring: any scheme, one spelling.
 
 use super::{Ark, IDENTIFIER_BYTES_MAX};
+use crate::ErrorCode;
 use crate::{Error, Result};
 
 /// The one spelling under which a supplied identifier is kept and looked for. ARKs have their
@@ -11,7 +12,7 @@ pub fn normalise(text: &str) -> Result<String> {
     let text = text.trim();
     let wrong = |why: &str| {
         let shown: String = text.chars().take(100).collect();
-        Error::permanent("identifier.invalid", format!("{shown:?} is no identifier: {why}"))
+        Error::permanent(ErrorCode::IdentifierInvalid, format!("{shown:?} is no identifier: {why}"))
     };
     if text.len() > IDENTIFIER_BYTES_MAX {
         return Err(wrong("it is longer than 1024 bytes"));

@@ -1,5 +1,6 @@
 //! The rows of a batch that has not been expanded: read from the manifest that is kept with it.
 
+use crate::ErrorCode;
 use crate::app::App;
 use crate::model::error::Result;
 use crate::package::manifest::{self, Common, Rows};
@@ -23,7 +24,7 @@ pub fn rows(app: &App, batch: &Batch) -> Result<Option<Vec<UnfinishedLine>>> {
     let deposit = match app.db.read_blocking(move |tx| find(tx, id)) {
         Ok(deposit) => deposit,
         // A batch of a plain queue.
-        Err(error) if error.code() == "unknown_deposit" => return Ok(None),
+        Err(error) if error.is(ErrorCode::UnknownDeposit) => return Ok(None),
         Err(error) => return Err(error),
     };
     let state = if batch.is_held() { "held" } else { "not begun" };

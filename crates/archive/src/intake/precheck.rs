@@ -1,6 +1,7 @@
 //! A deposit looked at and not deposited: everything that would be wrong with it.
 
 use super::early;
+use crate::ErrorCode;
 use crate::app::App;
 use crate::blocking::blocking;
 use crate::model::codes::ObjectState;
@@ -10,17 +11,21 @@ use crate::model::identity::{Identity, SaidIds, check_mode};
 use crate::model::item::{Source, stem};
 use crate::model::place::place_of;
 use crate::model::problem::Problems;
-use crate::model::profile::{PayloadKind, Profile};
+use crate::model::profile::{Identifiers, PayloadKind, Per, Profile};
 use crate::package::bounds::Bounds;
 use crate::package::kind;
 use crate::package::kind::{check_kind, package_at, resolved};
 use crate::package::manifest::{self, Common, Rows};
 use crate::package::pass::{How, Progress};
+use crate::package::payload;
 use crate::package::reading::Reader;
 use crate::package::unpack::{self, unpack};
 use crate::package::validate;
-use crate::package::{Form, Owner, Package};
+use crate::package::{Form, Owner, Package, unreadable};
 use crate::pipeline::batch::expanding;
+use crate::pipeline::ingest::checks::{self, Listed};
+use crate::pipeline::ingest::estimating::{self, Wanted, compare_size, names_nothing};
+use crate::pipeline::ingest::provisioning::Space;
 use crate::registry::deposit::Options;
 use crate::registry::derived::{self, Meeting};
 use crate::registry::resolve::{self, Asked, Found, MintedBy};
@@ -81,11 +86,17 @@ pub async fn check(
             let looked = Looked { path, allowed, name, place, kind, collection };
             check_package(app, &profile, looked, options, &mut verdict).await?;
         }
-        (None, Source::Url(url), _) => match app.fetcher.head(url).await {
-            Ok(head) => verdict.bytes = head.size.unwrap_or(0),
-            Err(error) if error.is_transient() => return Err(error),
-            Err(error) => verdict.problems.error("url_not_there", url, error.to_string()),
-        },
+        (None, Source::Url(url), _) => {
+            let name = source.file_name();
+            if let Err(error) = check_kind(&profile, collection, kind, false) {
+                found(&mut verdict.problems, &name, error)?;
+            }
+            match app.fetcher.head(url).await {
+                Ok(head) => verdict.bytes = head.size.unwrap_or(0),
+                Err(error) if error.is_transient() => return Err(error),
+                Err(error) => found(&mut verdict.problems, &name, error)?,
+            }
+        }
         (None, Source::Path(_), _) => {}
     }
     Ok(verdict)
@@ -99,9 +110,7 @@ fn found(problems: &mut Problems, name: &str, error: Error) -> Result<()> {
             Ok(())
         }
         Error::Invalid { problems: more, .. } => {
-            problems.errors += more.errors;
-            problems.warnings += more.warnings;
-            problems.listed.extend(more.listed);
+            problems.take(*more);
             Ok(())
         }
         other => Err(other),
@@ -146,20 +155,28 @@ async fn check_package(
         app.db.read(move |tx| early::candidate(tx, &of, &its, &at, &said)).await;
     let candidate = candidate?;
     let compares = candidate.is_some();
+    let per_file = profile.checks.iter().any(|check| check.per == Per::File);
+    let work = settings.work_space.clone();
     let checked = blocking(move || {
         let original = package_at(Owner::Depositor, &path, kind, &named)?;
         let original = match &allowed {
             Some(allowed) => original.that_is(allowed)?,
             None => original,
         };
-        let (package, _kept) = plain(&original, bounds)?;
+        if let (Some(_), Some(stored)) = (compressed(&original)?, original.stored_bytes()?) {
+            let needed = stored.saturating_mul(estimating::GROWTH.unsigned_abs());
+            if let Some(why) = Space::of(&work)?.never_has(needed, &work.name) {
+                return Err(Error::permanent(ErrorCode::WorkSpaceTooSmall, why));
+            }
+        }
+        let (package, kept) = plain(&original, bounds)?;
         let serialization = match original.form {
             Form::Tar | Form::Zip => original.sniff()?,
             Form::File | Form::Directory => None,
         };
         let progress: Progress = Arc::new(|_| true);
         let reader = Reader {
-            package,
+            package: package.clone(),
             serialization,
             how,
             bounds,
@@ -170,31 +187,36 @@ async fn check_package(
             expect: Arc::new(|_| ()),
         };
         let mut digests = HashMap::new();
+        let mut files = Vec::new();
         let checked = reader.run(Vec::new(), &mut |reading| {
             if compares && let Some(digest) = reading.digests.get(Algorithm::Sha512) {
-                digests.insert(reading.task.path, digest.to_string());
+                digests.insert(reading.task.path.clone(), digest.to_string());
+            }
+            if per_file {
+                let (number, path) = (reading.task.number, reading.task.path);
+                files.push(Listed { number, path, locator: reading.task.locator });
             }
             true
         });
-        Ok((checked?, digests))
+        Ok((checked?, digests, package, files, kept))
     })
     .await;
     match checked {
-        Ok((checked, digests)) => {
+        Ok((checked, digests, package, files, _kept)) => {
             verdict.files = checked.files;
             verdict.bytes = checked.bytes;
             verdict.problems = checked.problems;
             let wants_bag = profile.bag_profile.is_some();
             if wants_bag && !checked.survey.is_bag {
                 verdict.problems.error(
-                    "not_a_bag",
+                    ErrorCode::NotABag,
                     &name,
                     format!("{name} is no bag, and the collection's bag profile asks for one"),
                 );
             }
             if checked.survey.is_bag && !profile.payload_kinds.contains(&PayloadKind::Bag) {
                 verdict.problems.error(
-                    "payload_kind",
+                    ErrorCode::PayloadKind,
                     &name,
                     format!("{name} is a bag, and the collection takes none"),
                 );
@@ -208,7 +230,8 @@ async fn check_package(
             let checked = async {
                 let identity = said.identity(profile, collection)?;
                 let derived = identity.derived;
-                check_identity(app, collection, identity, options, &mut verdict.problems).await?;
+                let problems = &mut verdict.problems;
+                check_identity(app, profile, collection, identity, options, problems).await?;
                 let Some(met) = candidate.filter(|_| derived) else { return Ok(()) };
                 let same = |file: &FileView| digests.get(&file.path).map(|d| *d == file.sha512);
                 let replaces = early::replaces(options, profile);
@@ -216,10 +239,18 @@ async fn check_package(
                 let meeting = Meeting::of(&met, stem(&name), &place, leaving);
                 derived::check(&meeting, options.mode, profile, false)
             };
-            match checked.await {
-                Ok(()) => Ok(()),
-                Err(error) => found(&mut verdict.problems, &name, error),
+            let checked = checked.await;
+            if let Err(error) = checked {
+                found(&mut verdict.problems, &name, error)?;
             }
+            // As in an ingest, programs see only what nothing else is wrong with.
+            if verdict.problems.has_errors() || profile.checks.is_empty() {
+                return Ok(());
+            }
+            let directory = tempfile::tempdir()
+                .map_err(|e| unpack::unwritable(Path::new("the temporary directory"), e))?;
+            let problems = &mut verdict.problems;
+            checks::before_deposit(profile, &package, &files, directory.path(), problems).await
         }
         Err(error) => found(&mut verdict.problems, &name, error),
     }
@@ -228,12 +259,14 @@ async fn check_package(
 /// What resolving would say of which object it is.
 async fn check_identity(
     app: &Arc<App>,
+    profile: &Profile,
     collection: &str,
     identity: Identity,
     options: &Options,
     problems: &mut Problems,
 ) -> Result<()> {
     let shown = identity.identifier.as_ref().or(identity.local_ids.first()).cloned();
+    let names_itself = identity.identifier.is_some() || identity.of_package.is_some();
     let asked = Asked {
         collection: collection.to_string(),
         identity,
@@ -253,19 +286,27 @@ async fn check_identity(
         .await;
     let (found, taken) = looked?;
     for warning in taken {
-        problems.warning("local_id_taken", "bag-info.txt", warning);
+        problems.warning(ErrorCode::LocalIdTaken, "bag-info.txt", warning);
     }
-    let is_there = found.is_some_and(|found| found.state == ObjectState::Active);
-    check_mode(options.mode, is_there, shown.as_deref().unwrap_or("it"))
+    let is_there = found.as_ref().is_some_and(|found| found.state == ObjectState::Active);
+    check_mode(options.mode, is_there, shown.as_deref().unwrap_or("it"))?;
+    if found.is_none() && !names_itself && profile.identifiers == Identifiers::Supplied {
+        return Err(resolve::identifier_required(collection));
+    }
+    Ok(())
+}
+
+/// How a tar is compressed.
+fn compressed(original: &Package) -> Result<Option<Serialization>> {
+    Ok(match original.form {
+        Form::Tar => original.sniff()?.filter(|s| *s != Serialization::Tar),
+        _ => None,
+    })
 }
 
 /// A compressed tar is unpacked beside nothing of anyone's, and removed again.
 fn plain(original: &Package, bounds: Bounds) -> Result<(Package, Option<tempfile::TempDir>)> {
-    let compressed = match original.form {
-        Form::Tar => original.sniff()?.filter(|s| *s != Serialization::Tar),
-        _ => None,
-    };
-    let Some(serialization) = compressed else { return Ok((original.clone(), None)) };
+    let Some(serialization) = compressed(original)? else { return Ok((original.clone(), None)) };
     let directory = tempfile::tempdir()
         .map_err(|e| unpack::unwritable(Path::new("the temporary directory"), e))?;
     let to = directory.path().join("package.tar");
@@ -295,6 +336,7 @@ struct SaidObject {
 /// are fetched.
 async fn check_said(
     app: &Arc<App>,
+    profile: &Profile,
     collection: &str,
     said: SaidObject,
     options: &Options,
@@ -302,7 +344,7 @@ async fn check_said(
 ) -> Result<()> {
     let SaidObject { shown, identity, name, place } = said;
     let derived = identity.derived;
-    let checked = check_identity(app, collection, identity, options, problems).await;
+    let checked = check_identity(app, profile, collection, identity, options, problems).await;
     if let Err(error) = checked {
         let message = format!("{shown}: {error}");
         return match error {
@@ -328,7 +370,7 @@ async fn check_said(
             stem(&name),
             met.identifier
         );
-        problems.warning("derived_identity", &shown, message);
+        problems.warning(ErrorCode::DerivedIdentity, &shown, message);
     }
     Ok(())
 }
@@ -344,6 +386,9 @@ async fn check_manifest(
     let (shown, of_collection, its) = (name.clone(), collection.to_string(), options.clone());
     let its_profile = profile.clone();
     let read = blocking(move || {
+        let size = std::fs::metadata(&path).map_err(|e| unreadable(&path, &e))?.len();
+        payload::check_size(&shown, size)?;
+        payload::check_digest(Owner::Depositor, &path, &shown, its.claimed.as_ref())?;
         let mut reader = expanding::open(&path, &shown)?;
         let mut rows = Vec::new();
         let mut each = None;
@@ -353,8 +398,11 @@ async fn check_manifest(
         while let Some(row) = reader.next_row().map_err(|e| expanding::broken(&shown, &e))? {
             let profile = reader.header().map(|h| h.profile);
             each.get_or_insert(profile.map_or(Rows::OneObject, manifest::rows_of));
-            if let Some(source) = row.source.as_deref() {
-                rows.push((row.place.line, source.to_string()));
+            if let Some(url) = row.source.clone().filter(|_| !row.is_directory()) {
+                let file = row.file_name().unwrap_or_default().to_string();
+                let (size, line) = (row.size, row.place.line);
+                let url = url.into_owned();
+                rows.push((file, Wanted { url, claimed: None, size, line }));
             }
             let Some(Rows::Each(kind)) = each else { continue };
             let Some(item) = manifest::item_of(&row, kind, &Common::default()) else { continue };
@@ -367,7 +415,10 @@ async fn check_manifest(
                     let (place, name) = (item.place(), item.name);
                     said_objects.push(SaidObject { shown, identity, name, place });
                 }
-                Err(error) => problems.error(error.code(), &shown, format!("{shown}: {error}")),
+                Err(error) => match error.own_code() {
+                    Some(code) => problems.error(code, &shown, format!("{shown}: {error}")),
+                    None => return Err(error),
+                },
             }
         }
         let kind = match each {
@@ -384,6 +435,9 @@ async fn check_manifest(
         check_kind(&its_profile, &of_collection, kind, kind == DepositKind::Manifest)?;
         let report = reader.finish().map_err(|e| expanding::broken(&shown, &e))?;
         manifest::take_report(&shown, &report, &mut problems);
+        if rows.is_empty() && !problems.has_errors() {
+            names_nothing(&shown, &mut problems);
+        }
         Ok((rows, said_objects, each, report.rows(), report.content_bytes(), problems))
     })
     .await;
@@ -392,26 +446,29 @@ async fn check_manifest(
             verdict.objects = if each == Some(Rows::OneObject) { 1 } else { count };
             (verdict.files, verdict.bytes, verdict.problems) = (count, bytes, problems);
             for said in said_objects {
-                check_said(app, collection, said, options, &mut verdict.problems).await?;
+                check_said(app, profile, collection, said, options, &mut verdict.problems).await?;
             }
-            for (line, url) in rows {
-                match app.fetcher.head(&url).await {
-                    Ok(_) => {}
-                    Err(error) if error.is_transient() => {
-                        verdict.problems.warning(
-                            "url_unreachable",
-                            &url,
-                            format!("line {line} of {name}: {error}"),
-                        );
+            let (files, mut bytes) = (rows.len() as u64, 0_u64);
+            for (file, wanted) in rows {
+                let (url, line) = (&wanted.url, wanted.line);
+                let problems = &mut verdict.problems;
+                match app.fetcher.head(url).await {
+                    Ok(head) => {
+                        compare_size(&name, &file, &wanted, head.size, problems);
+                        bytes = bytes.saturating_add(head.size.or(wanted.size).unwrap_or(0));
                     }
                     Err(error) => {
-                        verdict.problems.error(
-                            "url_not_there",
-                            &url,
-                            format!("line {line} of {name}: {error}"),
-                        );
+                        let message = format!("line {line} of {name}: {error}");
+                        match error.is_transient() {
+                            true => problems.warning(ErrorCode::UrlUnreachable, url, message),
+                            false => problems.error(ErrorCode::UrlNotThere, url, message),
+                        }
                     }
                 }
+            }
+            if each == Some(Rows::OneObject) {
+                let bounds = Bounds::of(&app.settings, profile);
+                bounds.check_listed(&name, files, bytes, &mut verdict.problems);
             }
             Ok(())
         }

@@ -60,7 +60,7 @@ impl Received {
         self.settle(accepted)
     }
 
-    /// Ends what a transaction decided about the deposits: if it failed, nobody needs their manifests.
+    /// Ends what a transaction decided about the deposits: if it failed, their manifests are removed.
     /// Where the outcome is not known, they stay.
     pub fn settle<T>(mut self, outcome: Result<T>) -> Result<T> {
         let is_needed = match &outcome {

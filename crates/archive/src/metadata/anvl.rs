@@ -1,6 +1,7 @@
 //! ANVL: lines of `label: value`, continued by indented lines, with `#` for comments.
 
 use super::VALUE_BYTES_MAX;
+use crate::ErrorCode;
 use crate::{Error, Result};
 
 /// A record has few lines; this many are not metadata.
@@ -60,7 +61,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Element>> {
 }
 
 fn wrong(line: usize, why: &str) -> Error {
-    Error::permanent("metadata.anvl", format!("line {line} of the metadata {why}"))
+    Error::permanent(ErrorCode::MetadataAnvl, format!("line {line} of the metadata {why}"))
 }
 
 #[cfg(test)]

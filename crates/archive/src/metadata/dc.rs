@@ -1,6 +1,7 @@
 //! Dublin Core as text (`title: …`) and as JSON, and which of the forms a file has.
 
 use super::{Metadata, anvl, dc_element, parse_dc_xml, text_of};
+use crate::ErrorCode;
 use crate::{Error, Result};
 use serde_json::Value;
 
@@ -79,7 +80,7 @@ pub fn parse_dc_json(bytes: &[u8]) -> Result<Metadata> {
 }
 
 fn wrong(message: String) -> Error {
-    Error::permanent("metadata.dc-json", message)
+    Error::permanent(ErrorCode::MetadataDcJson, message)
 }
 
 #[cfg(test)]

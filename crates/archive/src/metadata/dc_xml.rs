@@ -1,6 +1,7 @@
 //! Dublin Core as XML: read from any wrapper, written as `oai_dc`.
 
 use super::{Metadata, dc_element, text_of};
+use crate::ErrorCode;
 use crate::xml;
 use crate::{Error, Result};
 use quick_xml::NsReader;
@@ -83,7 +84,7 @@ fn element_of(reader: &NsReader<&[u8]>, start: &BytesStart<'_>) -> Option<&'stat
 
 fn wrong(why: String) -> Error {
     Error::permanent(
-        "metadata.dc-xml",
+        ErrorCode::MetadataDcXml,
         format!("the Dublin Core file cannot be read as XML: {why}"),
     )
 }

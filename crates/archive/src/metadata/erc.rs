@@ -126,7 +126,7 @@ fn code(after: &str) -> Option<(&'static str, usize)> {
     Some((meant, 2))
 }
 
-/// Writes the record, with `(:unas)` for what nobody said.
+/// Writes the record, with `(:unas)` for fields that are not given.
 pub fn write_erc(metadata: &Metadata) -> String {
     let fields = [
         ("who", &metadata.who),

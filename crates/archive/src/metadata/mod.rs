@@ -14,6 +14,7 @@ mod dc;
 mod dc_xml;
 mod erc;
 
+use crate::ErrorCode;
 pub use bag_info::from_bag_info;
 pub use dc::{parse_dc, parse_dc_json, parse_dc_text};
 pub use dc_xml::{parse_dc_xml, write_dc_xml};
@@ -120,7 +121,7 @@ impl Metadata {
                 "{name:?} is no element of Dublin Core; there are {}",
                 DC_ELEMENTS.join(", ")
             );
-            return Err(Error::permanent("metadata.dc-element", message));
+            return Err(Error::permanent(ErrorCode::MetadataDcElement, message));
         };
         let Some(value) = tidy(value)? else { return Ok(()) };
         let values = self.dublin_core.entry(element.to_owned()).or_default();
@@ -244,13 +245,13 @@ fn text_of(bytes: &[u8]) -> Result<&str> {
             "a metadata file is not UTF-8 at byte {}; save it as UTF-8",
             error.valid_up_to()
         );
-        Error::permanent("metadata.encoding", message)
+        Error::permanent(ErrorCode::MetadataEncoding, message)
     })?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
 fn too_large(message: String) -> Error {
-    Error::permanent("metadata.too-large", message)
+    Error::permanent(ErrorCode::MetadataTooLarge, message)
 }
 
 #[cfg(test)]

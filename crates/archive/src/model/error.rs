@@ -1,5 +1,6 @@
 //! What can go wrong, said so that someone can act on it.
 
+use crate::model::error_code::ErrorCode;
 use queue::{JobError, Outcome};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -13,13 +14,13 @@ pub enum Error {
     Queue(#[from] queue::Error),
     /// Nothing will change by trying again: the request, the package or a setting is wrong.
     #[error("{message}")]
-    Permanent { code: &'static str, message: String, file: Option<String> },
+    Permanent { code: ErrorCode, message: String, file: Option<String> },
     /// It may pass: something outside did not answer, or not well.
     #[error("{message}")]
-    Transient { code: &'static str, message: String, target: Option<String>, file: Option<String> },
+    Transient { code: ErrorCode, message: String, target: Option<String>, file: Option<String> },
     /// Something outside is down: jobs that need it wait until it is back.
     #[error("{message}")]
-    Down { code: &'static str, message: String, target: String },
+    Down { code: ErrorCode, message: String, target: String },
     /// Everything that is wrong with what was deposited.
     #[error("{}", .problems.text(.what))]
     Invalid { what: String, problems: Box<crate::model::problem::Problems> },
@@ -32,11 +33,11 @@ pub enum Error {
 }
 
 impl Error {
-    pub fn permanent(code: &'static str, message: impl Into<String>) -> Error {
+    pub fn permanent(code: ErrorCode, message: impl Into<String>) -> Error {
         Error::Permanent { code, message: message.into(), file: None }
     }
 
-    pub fn transient(code: &'static str, message: impl Into<String>) -> Error {
+    pub fn transient(code: ErrorCode, message: impl Into<String>) -> Error {
         Error::Transient { code, message: message.into(), target: None, file: None }
     }
 
@@ -49,11 +50,7 @@ impl Error {
     }
 
     /// What does not answer, named as its breaker is.
-    pub fn down(
-        code: &'static str,
-        message: impl Into<String>,
-        target: impl Into<String>,
-    ) -> Error {
+    pub fn down(code: ErrorCode, message: impl Into<String>, target: impl Into<String>) -> Error {
         Error::Down { code, message: message.into(), target: target.into() }
     }
 
@@ -74,16 +71,34 @@ impl Error {
         }
     }
 
+    /// Returns the text of the code, for programs and reports. Code that decides uses [`Error::is`].
     pub fn code(&self) -> &'static str {
+        match self.origin() {
+            Ok(own) => own.as_str(),
+            Err(of_queue) => of_queue.as_str(),
+        }
+    }
+
+    /// Returns the code; `None` for an error of the queue or the database.
+    pub fn own_code(&self) -> Option<ErrorCode> {
+        self.origin().ok()
+    }
+
+    fn origin(&self) -> Result<ErrorCode, queue::ErrorCode> {
         match self {
-            Error::Queue(error) => error.code().as_str(),
+            Error::Queue(error) => Err(error.code()),
             Error::Permanent { code, .. }
             | Error::Transient { code, .. }
-            | Error::Down { code, .. } => code,
-            Error::Invalid { .. } => "invalid",
-            Error::Output(_) => "io",
-            Error::Stopped => "stopped",
+            | Error::Down { code, .. } => Ok(*code),
+            Error::Invalid { .. } => Ok(ErrorCode::Invalid),
+            Error::Output(_) => Ok(ErrorCode::Io),
+            Error::Stopped => Ok(ErrorCode::Stopped),
         }
+    }
+
+    /// True if the error has this code.
+    pub fn is(&self, code: ErrorCode) -> bool {
+        self.own_code() == Some(code)
     }
 
     /// True where the database cannot be reached; see [`queue::Error::is_outage`].

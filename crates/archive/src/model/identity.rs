@@ -1,5 +1,6 @@
 //! Which object a deposit is about: what was said of it, in the order in which it counts.
 
+use crate::ErrorCode;
 use crate::identifier;
 use crate::model::error::{Error, Result};
 use crate::model::item::{Mode, stem};
@@ -44,7 +45,7 @@ impl SaidIds<'_> {
             && given != inside
         {
             return Err(Error::permanent(
-                "contradictory_identifiers",
+                ErrorCode::ContradictoryIdentifiers,
                 format!(
                     "the deposit says it is {given}, and the package says it is {inside}; correct the one that is wrong"
                 ),
@@ -87,13 +88,13 @@ fn distinct<'a>(ids: impl Iterator<Item = &'a String>) -> Vec<String> {
 fn check_policy(profile: &Profile, collection: &str, first: Option<&String>) -> Result<()> {
     match (profile.local_ids, first) {
         (LocalIds::Required, None) => Err(Error::permanent(
-            "local_id_required",
+            ErrorCode::LocalIdRequired,
             format!(
                 "collection `{collection}` wants a local identifier for every object; give one with --local-id, in the manifest, or as External-Identifier in bag-info.txt"
             ),
         )),
         (LocalIds::Forbidden, Some(first)) => Err(Error::permanent(
-            "local_id_forbidden",
+            ErrorCode::LocalIdForbidden,
             format!(
                 "collection `{collection}` takes no local identifiers, and `{first}` was given; leave it out"
             ),
@@ -106,13 +107,13 @@ fn check_policy(profile: &Profile, collection: &str, first: Option<&String>) -> 
 pub fn check_mode(mode: Mode, exists: bool, name: &str) -> Result<()> {
     match (mode, exists) {
         (Mode::New, true) => Err(Error::permanent(
-            "object_exists",
+            ErrorCode::ObjectExists,
             format!(
                 "the deposit says that {name} is new, and it is there already; deposit it with --mode update or either"
             ),
         )),
         (Mode::Update, false) => Err(Error::permanent(
-            "object_missing",
+            ErrorCode::ObjectMissing,
             format!(
                 "the deposit says that {name} is there already, and it is not; deposit it with --mode new or either, or correct its identifier"
             ),

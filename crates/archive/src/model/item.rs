@@ -1,5 +1,6 @@
 //! What a deposit is of, and what an ingest job is to bring in.
 
+use crate::ErrorCode;
 use crate::metadata::Metadata;
 use crate::model::deposit_kind::DepositKind;
 use serde::{Deserialize, Serialize};
@@ -34,13 +35,13 @@ impl Source {
         let lower = text.to_string_lossy().to_ascii_lowercase();
         if ["http://", "https://", "file:"].iter().any(|scheme| lower.starts_with(scheme)) {
             let url = text.to_str().ok_or_else(|| {
-                crate::Error::permanent("bad_url", "a URL must be UTF-8; percent-encode it")
+                crate::Error::permanent(ErrorCode::BadUrl, "a URL must be UTF-8; percent-encode it")
             })?;
             return Ok(Source::Url(url.to_string()));
         }
         let path = std::path::absolute(text).map_err(|e| {
             let shown = text.to_string_lossy();
-            crate::Error::permanent("bad_path", format!("`{shown}` cannot be a path: {e}"))
+            crate::Error::permanent(ErrorCode::BadPath, format!("`{shown}` cannot be a path: {e}"))
         })?;
         Source::from_path(&path)
     }
@@ -185,7 +186,7 @@ impl Item {
             let message = format!(
                 "the job does not say what to ingest ({e}); deposit it with `accession deposit`"
             );
-            crate::Error::permanent("bad_payload", message)
+            crate::Error::permanent(ErrorCode::BadPayload, message)
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Addresses of mail.
 
+use crate::ErrorCode;
 use crate::{Error, Result};
 use lettre::message::Mailbox;
 
@@ -14,7 +15,7 @@ pub fn mailbox(address: &str, whose: &str) -> Result<Mailbox> {
     let wrong = |why: String| {
         let message =
             format!("the {whose}'s address {shown:?} is no mail address: {why}; correct it");
-        Error::permanent("mail.address", message)
+        Error::permanent(ErrorCode::MailAddress, message)
     };
     if address.len() > 500 || address.chars().any(char::is_control) {
         return Err(wrong("it is too long or has control characters".to_owned()));

@@ -3,6 +3,7 @@
 pub mod codes;
 pub mod deposit_kind;
 pub mod error;
+pub mod error_code;
 pub mod event;
 pub mod format;
 pub mod identity;

@@ -1,6 +1,7 @@
 //! What is wrong with a deposit: everything at once, capped, each with a stable code, where it
 //! is, and what to do.
 
+use crate::model::error_code::ErrorCode;
 use crate::model::text::{plural, shortened};
 use serde::{Deserialize, Serialize};
 
@@ -26,16 +27,69 @@ pub struct Problems {
     pub warnings: u64,
 }
 
+impl Problem {
+    /// True if it is filed under this code.
+    pub fn is(&self, code: impl Into<ProblemCode>) -> bool {
+        self.code == code.into().to_string()
+    }
+}
+
+/// What a problem is filed under: a code of the archive, or what a validator found in a bag or a
+/// manifest. In text, the latter begin with `bag_` and `manifest_`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProblemCode {
+    Archive(ErrorCode),
+    Bag(bagit::Code),
+    Manifest(checkm::Code),
+}
+
+impl From<ErrorCode> for ProblemCode {
+    fn from(code: ErrorCode) -> ProblemCode {
+        ProblemCode::Archive(code)
+    }
+}
+
+impl From<bagit::Code> for ProblemCode {
+    fn from(code: bagit::Code) -> ProblemCode {
+        ProblemCode::Bag(code)
+    }
+}
+
+impl From<checkm::Code> for ProblemCode {
+    fn from(code: checkm::Code) -> ProblemCode {
+        ProblemCode::Manifest(code)
+    }
+}
+
+impl std::fmt::Display for ProblemCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ProblemCode::Archive(code) => f.write_str(code.as_str()),
+            ProblemCode::Bag(code) => write!(f, "bag_{}", code.as_str().replace('-', "_")),
+            ProblemCode::Manifest(code) => {
+                write!(f, "manifest_{}", code.as_str().replace('-', "_"))
+            }
+        }
+    }
+}
+
 impl Problems {
-    pub fn error(&mut self, code: &str, place: &str, message: impl Into<String>) {
-        self.add(code, place, message.into(), true);
+    /// Adds an error.
+    pub fn error(&mut self, code: impl Into<ProblemCode>, place: &str, message: impl Into<String>) {
+        self.add(code.into(), place, message.into(), true);
     }
 
-    pub fn warning(&mut self, code: &str, place: &str, message: impl Into<String>) {
-        self.add(code, place, message.into(), false);
+    /// Adds a warning.
+    pub fn warning(
+        &mut self,
+        code: impl Into<ProblemCode>,
+        place: &str,
+        message: impl Into<String>,
+    ) {
+        self.add(code.into(), place, message.into(), false);
     }
 
-    fn add(&mut self, code: &str, place: &str, message: String, is_error: bool) {
+    fn add(&mut self, code: ProblemCode, place: &str, message: String, is_error: bool) {
         let count = if is_error { &mut self.errors } else { &mut self.warnings };
         *count += 1;
         let kept = self.listed.iter().filter(|p| p.is_error == is_error).count();
@@ -43,6 +97,20 @@ impl Problems {
             let (code, place) = (code.to_string(), place.to_string());
             self.listed.push(Problem { code, place, message, is_error });
         }
+    }
+
+    /// Takes over what was found elsewhere.
+    pub fn take(&mut self, more: Problems) {
+        self.errors += more.errors;
+        self.warnings += more.warnings;
+        self.listed.extend(more.listed);
+    }
+
+    /// Takes over what was found elsewhere, and does not make anything invalid.
+    pub fn take_as_warnings(&mut self, more: Problems) {
+        self.warnings += more.errors + more.warnings;
+        let as_warning = |problem| Problem { is_error: false, ..problem };
+        self.listed.extend(more.listed.into_iter().map(as_warning));
     }
 
     /// The first warnings, for reports. What is kept of them is small: reports read the objects of
@@ -106,7 +174,7 @@ mod tests {
     #[test]
     fn each_problem_is_one_line_whatever_a_name_has_in_it() {
         let mut problems = Problems::default();
-        problems.error("duplicate_path", "a\n[x] b", "a\n[x] b is there twice");
+        problems.error(ErrorCode::DuplicatePath, "a\n[x] b", "a\n[x] b is there twice");
         assert_eq!(
             problems.text("box-17"),
             "box-17: 1 problem\n[duplicate_path] a\\n[x] b is there twice"

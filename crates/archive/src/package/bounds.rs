@@ -2,8 +2,10 @@
 //! expands. It is checked against what a container announces before anything is written, and
 //! against what is read.
 
+use crate::ErrorCode;
 use crate::app::Settings;
 use crate::model::error::{Error, Result};
+use crate::model::problem::Problems;
 use crate::model::profile::Profile;
 
 /// The limits that apply to one package.
@@ -25,13 +27,27 @@ impl Bounds {
         }
     }
 
+    /// Adds a problem where a manifest names more files or bytes than a package may have.
+    pub fn check_listed(&self, name: &str, files: u64, bytes: u64, problems: &mut Problems) {
+        if files > self.files_max || bytes > self.bytes_max {
+            problems.error(
+                ErrorCode::TooLarge,
+                name,
+                format!(
+                    "{name}: {files} files of {bytes} bytes are more than the collection takes ({} files, {} bytes)",
+                    self.files_max, self.bytes_max
+                ),
+            );
+        }
+    }
+
     /// Refuses a package that has more files or bytes than it may have. `stored` is the size of
     /// the deposited container; directories and single files have none.
     pub fn check(&self, name: &str, files: u64, bytes: u64, stored: Option<u64>) -> Result<()> {
         if files > self.files_max {
             let most = self.files_max;
             return Err(Error::permanent(
-                "too_many_files",
+                ErrorCode::TooManyFiles,
                 format!(
                     "{name} has more than {most} files, which is the collection's limit; raise files_max or divide the package"
                 ),
@@ -40,7 +56,7 @@ impl Bounds {
         if bytes > self.bytes_max {
             let most = self.bytes_max;
             return Err(Error::permanent(
-                "too_many_bytes",
+                ErrorCode::TooManyBytes,
                 format!(
                     "{name} has more than {most} bytes, which is the collection's limit; raise bytes_max or divide the package"
                 ),
@@ -50,7 +66,7 @@ impl Bounds {
             Some(stored) if bagit::is_bomb(bytes, stored, self.ratio_max) => {
                 let most = self.ratio_max;
                 Err(Error::permanent(
-                    "decompression_bomb",
+                    ErrorCode::DecompressionBomb,
                     format!(
                         "{name} has {stored} bytes and expands to more than {most} times as many; if this is expected, raise limits.expand_ratio_max, else check where the package comes from"
                     ),

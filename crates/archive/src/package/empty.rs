@@ -1,8 +1,9 @@
 //! Directories of a package that have nothing in them. OCFL keeps files only, so a version's record
-//! names them for whoever restores it.
+//! names them, so that a restoration can create them.
 
 use super::survey::Survey;
 use super::{path, reading_failed};
+use crate::ErrorCode;
 use crate::model::error::Result;
 use crate::model::problem::Problems;
 use bagit::source::{Kind, Members};
@@ -46,18 +47,18 @@ pub fn find(
             return Ok(());
         }
         if let Some(fault) = path::fault(shown) {
-            problems.warning("empty_directory", shown, format!("{shown} is an empty directory that is not recorded, because {fault}"));
+            problems.warning(ErrorCode::EmptyDirectory, shown, format!("{shown} is an empty directory that is not recorded, because {fault}"));
         } else if found.len() >= RECORDED_MAX {
             left_out += 1;
         } else if let Some(path) = survey.path_of(&member) {
-            problems.warning("empty_directory", shown, format!("{shown} is an empty directory; stores keep files only, so the record of the version keeps its name"));
+            problems.warning(ErrorCode::EmptyDirectory, shown, format!("{shown} is an empty directory; stores keep files only, so the record of the version keeps its name"));
             found.push(EmptyDirectory { path, modified: member.modified });
         }
         Ok(())
     });
     listed.map_err(reading_failed)?;
     if left_out > 0 {
-        problems.warning("empty_directory", "", format!("{left_out} more empty directories are not recorded: one package may have {RECORDED_MAX}; put them into an archive to keep them"));
+        problems.warning(ErrorCode::EmptyDirectory, "", format!("{left_out} more empty directories are not recorded: one package may have {RECORDED_MAX}; put them into an archive to keep them"));
     }
     // A tar may name one twice.
     found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -67,7 +68,7 @@ pub fn find(
 
 /// The paths of directories that have nothing in them, and are no files as well.
 fn names(members: &dyn Members) -> Result<HashSet<String>> {
-    // Keys made anew, so that nobody can choose names that collide; 128 bits, so that none do.
+    // Keys made anew, so that a depositor cannot choose names that collide; 128 bits, so that none do by chance.
     let (one, other) = (RandomState::new(), RandomState::new());
     let key = |path: &str| (one.hash_one(path), other.hash_one(path));
     let (mut parents, mut directories) = (HashSet::new(), 0_u64);

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Open, so that what it shows cannot be exchanged meanwhile.
+/// Open, so that its content cannot be exchanged.
 #[derive(Debug)]
 pub struct FileRange {
     pub file: File,

@@ -1,5 +1,6 @@
 //! What a deposit is: found out from what is there, unless the depositor says so.
 
+use crate::ErrorCode;
 use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
 use crate::model::item::Source;
@@ -66,7 +67,7 @@ pub fn package_at(owner: Owner, path: &Path, kind: DepositKind, name: &str) -> R
             Some(_) => Form::Tar,
             None => {
                 return Err(Error::permanent(
-                    "unknown_container",
+                    ErrorCode::UnknownContainer,
                     format!(
                         "{name} is no tar, tar.gz, tar.bz2, tar.zst or zip archive; deposit it as a file, or pack it again"
                     ),
@@ -99,7 +100,7 @@ pub fn check_kind(
         return Ok(());
     }
     Err(Error::permanent(
-        "payload_kind",
+        ErrorCode::PayloadKind,
         format!(
             "collection `{collection}` does not take this kind of deposit ({kind:?}); it takes {taken:?}"
         ),

@@ -10,11 +10,10 @@ use checkm::{Profile, Row, Severity};
 pub fn take_report(name: &str, report: &checkm::Report, problems: &mut Problems) {
     for problem in report.problems() {
         let place = format!("{name} line {}", problem.line);
-        let code = format!("manifest_{}", problem.code.as_str().replace('-', "_"));
         let message = format!("{name}: {problem}");
         match problem.severity {
-            Severity::Error => problems.error(&code, &place, message),
-            _ => problems.warning(&code, &place, message),
+            Severity::Error => problems.error(problem.code, &place, message),
+            _ => problems.warning(problem.code, &place, message),
         }
     }
     let listed = |severity| report.problems().iter().filter(|p| p.severity == severity).count();

@@ -16,6 +16,7 @@ pub mod survey;
 pub mod unpack;
 pub mod validate;
 
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
 use bagit::beneath::{self, EntryInfo, Opened, Refused};
 use bagit::source::directory::Directory;
@@ -119,7 +120,7 @@ impl Package {
     pub fn changed(&self) -> Error {
         let shown = self.path();
         Error::permanent(
-            "package_changed",
+            ErrorCode::PackageChanged,
             format!(
                 "{} has changed since the ingest began; deposit it again when it is complete",
                 shown.display()
@@ -236,24 +237,27 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Error {
     }
     match error.kind() {
         io::ErrorKind::NotFound => Error::permanent(
-            "package_missing",
+            ErrorCode::PackageMissing,
             format!("{shown} is not there; put it back and requeue the job, or deposit it again"),
         ),
         io::ErrorKind::PermissionDenied => Error::permanent(
-            "package_forbidden",
+            ErrorCode::PackageForbidden,
             format!("{shown} may not be read by this worker; let it, and requeue the job"),
         ),
-        _ => Error::transient("package_unreadable", format!("{shown} cannot be read: {error}")),
+        _ => Error::transient(
+            ErrorCode::PackageUnreadable,
+            format!("{shown} cannot be read: {error}"),
+        ),
     }
 }
 
-/// Something that is there and is not opened, whoever put it there.
+/// The error for a path that exists and is not opened.
 pub fn not_opened(shown: &str, refused: Refused) -> Error {
     let code = match refused {
-        Refused::Link => "package_link",
-        Refused::Special => "not_a_file",
-        Refused::Directory | Refused::NotDirectory => "not_as_announced",
-        Refused::Path => "bad_path",
+        Refused::Link => ErrorCode::PackageLink,
+        Refused::Special => ErrorCode::NotAFile,
+        Refused::Directory | Refused::NotDirectory => ErrorCode::NotAsAnnounced,
+        Refused::Path => ErrorCode::BadPath,
     };
     Error::permanent(code, format!("{shown} is not read: {refused}"))
 }
@@ -321,16 +325,18 @@ pub fn reading_failed(error: bagit::Error) -> Error {
         bagit::Error::Stopped => Error::Stopped,
         bagit::Error::Io { what, source } if source.kind() == io::ErrorKind::PermissionDenied => {
             Error::permanent(
-                "package_forbidden",
+                ErrorCode::PackageForbidden,
                 format!("{what} may not be read by this worker; let it, and requeue the job"),
             )
         }
         bagit::Error::Io { what, source } if let Some(refused) = Refused::of(&source) => {
             not_opened(&what, refused)
         }
-        bagit::Error::Io { .. } => Error::transient("package_unreadable", error.to_string()),
-        bagit::Error::Limit { .. } => Error::permanent("package_limit", error.to_string()),
-        other => Error::permanent("package_damaged", other.to_string()),
+        bagit::Error::Io { .. } => {
+            Error::transient(ErrorCode::PackageUnreadable, error.to_string())
+        }
+        bagit::Error::Limit { .. } => Error::permanent(ErrorCode::PackageLimit, error.to_string()),
+        other => Error::permanent(ErrorCode::PackageDamaged, other.to_string()),
     }
 }
 

@@ -161,7 +161,7 @@ pub fn run(
         let mut answers = Some(answers);
         while let Some(done) = answers.as_ref().and_then(|a| a.recv().ok()) {
             if !answer(done) {
-                // Threads notice that nobody listens, and the producer that nobody takes.
+                // The threads see that the receiver is gone, and the producer sees that the threads are.
                 answers = None;
             }
         }

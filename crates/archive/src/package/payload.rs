@@ -1,11 +1,16 @@
 //! The submitted payload of a batch: a manifest is kept as it came, byte for byte.
 
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
+use crate::model::item::ExpectedDigest;
+use crate::model::problem::Problems;
 use crate::package::unpack::unwritable;
-use crate::package::{Owner, unreadable};
+use crate::package::validate::check_claimed;
+use crate::package::{Form, Owner, Package, unreadable};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A manifest is at most this large.
 pub const BYTES_MAX: u64 = 2 << 30;
@@ -35,28 +40,49 @@ pub fn forget(payloads: &Path, name: &str) {
 
 /// An error of the download of a manifest, which may not be as large as other files.
 pub fn too_large_or(error: Error, name: &str) -> Error {
-    match error.code() {
-        "file_too_large" => Error::permanent(
-            "manifest_too_large",
+    match error.own_code() {
+        Some(ErrorCode::FileTooLarge) => Error::permanent(
+            ErrorCode::ManifestTooLarge,
             format!("{name} has more bytes than a manifest may have, {BYTES_MAX}; divide it"),
         ),
         _ => error,
     }
 }
 
+/// Refuses a manifest that is larger than one may be.
+pub fn check_size(name: &str, size: u64) -> Result<()> {
+    if size <= BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::permanent(
+        ErrorCode::ManifestTooLarge,
+        format!("{name} has {size} bytes, and a manifest may have {BYTES_MAX}; divide it"),
+    ))
+}
+
+/// Compares a manifest with the digest that was given for it.
+pub fn check_digest(
+    owner: Owner,
+    path: &Path,
+    name: &str,
+    claimed: Option<&ExpectedDigest>,
+) -> Result<()> {
+    let Some(claimed) = claimed else { return Ok(()) };
+    let package = Package::at(owner, Form::File, path, name)?;
+    let mut problems = Problems::default();
+    check_claimed(&package, claimed, &(Arc::new(|_| true) as _), &mut problems)?;
+    if problems.has_errors() {
+        let what = format!("the manifest {name}");
+        return Err(Error::Invalid { what, problems: Box::new(problems) });
+    }
+    Ok(())
+}
+
 /// Copies a manifest durably.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     let mut source = Owner::Depositor.open_file(from)?;
     let size = source.metadata().map_err(|e| unreadable(from, &e))?.len();
-    if size > BYTES_MAX {
-        return Err(Error::permanent(
-            "manifest_too_large",
-            format!(
-                "{} has {size} bytes, and a manifest may have {BYTES_MAX}; divide it",
-                from.display()
-            ),
-        ));
-    }
+    check_size(&from.display().to_string(), size)?;
     let mut file = File::create(to).map_err(|e| unwritable(to, e))?;
     // One that grows while it is copied is bounded as well.
     io::copy(&mut io::Read::take(&mut source, BYTES_MAX), &mut file)

@@ -7,6 +7,7 @@
 //! | exit 75, or over its time | failed: run again later |
 //! | anything else | failed: the check itself does not work |
 
+use crate::ErrorCode;
 use crate::model::profile::Check;
 use crate::{Error, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -40,7 +41,7 @@ pub enum Verdict {
     },
     /// The check could not say; `why` is a sentence with what to do.
     Failed {
-        code: &'static str,
+        code: ErrorCode,
         why: String,
     },
 }
@@ -52,7 +53,7 @@ impl Verdict {
         match self {
             Verdict::Clean { output } => Ok(output),
             Verdict::Refused { output } => Err(Error::permanent(
-                "check_refused",
+                ErrorCode::CheckRefused,
                 format!("{path} was refused by the check {}: {output}", check.name),
             )),
             Verdict::Failed { code, why } => {
@@ -65,7 +66,7 @@ impl Verdict {
 /// Runs a check on one path. Dropping the future ends the program.
 pub async fn run(check: &Check, path: &Path) -> Verdict {
     let name = &check.name;
-    let failed = |why: String| Verdict::Failed { code: "check_failed", why };
+    let failed = |why: String| Verdict::Failed { code: ErrorCode::CheckFailed, why };
     let command = match command(check, path) {
         Ok(command) => command,
         Err(error) => {
@@ -89,7 +90,7 @@ pub async fn run(check: &Check, path: &Path) -> Verdict {
     let output = program.output().await;
     match ended {
         Err(_) => Verdict::Failed {
-            code: "check_timeout",
+            code: ErrorCode::CheckTimeout,
             why: format!(
                 "the check {name} took longer than {} s and was stopped; raise its timeout_seconds if it needs longer",
                 check.timeout_seconds
@@ -103,7 +104,7 @@ pub async fn run(check: &Check, path: &Path) -> Verdict {
 fn judge(check: &Check, status: ExitStatus, output: String) -> Verdict {
     let name = &check.name;
     let said = if output.is_empty() { String::new() } else { format!(": {output}") };
-    let failed = |why: String| Verdict::Failed { code: "check_failed", why };
+    let failed = |why: String| Verdict::Failed { code: ErrorCode::CheckFailed, why };
     match (status.code(), status.signal()) {
         (Some(0), _) => Verdict::Clean { output },
         (Some(1), _) if output.is_empty() => {
@@ -111,7 +112,7 @@ fn judge(check: &Check, status: ExitStatus, output: String) -> Verdict {
         }
         (Some(1), _) => Verdict::Refused { output },
         (Some(EXIT_LATER), _) => Verdict::Failed {
-            code: "check_later",
+            code: ErrorCode::CheckLater,
             why: format!("the check {name} asks to be run again later (exit 75){said}"),
         },
         (Some(EXIT_UNLIMITED), _) => failed(format!(
@@ -250,7 +251,7 @@ mod tests {
         run(&check(script), Path::new("/etc/hostname")).await
     }
 
-    fn why(verdict: Verdict) -> (&'static str, String) {
+    fn why(verdict: Verdict) -> (ErrorCode, String) {
         match verdict {
             Verdict::Failed { code, why } => (code, why),
             other => panic!("{other:?}"),
@@ -267,9 +268,9 @@ mod tests {
         assert_eq!(error.to_string(), "data/a.exe was refused by the check test: Eicar-Test");
         assert!(!error.is_transient());
         let (code, said) = why(verdict("echo soon; exit 75").await);
-        assert!(code == "check_later" && said.contains("soon"), "{said}");
+        assert!(code == ErrorCode::CheckLater && said.contains("soon"), "{said}");
         let (code, said) = why(verdict("exit 2").await);
-        assert!(code == "check_failed" && said.contains("exit 2"), "{said}");
+        assert!(code == ErrorCode::CheckFailed && said.contains("exit 2"), "{said}");
         let (_, said) = why(verdict("kill -9 $$").await);
         assert!(said.contains("signal 9"), "{said}");
         let error = verdict("exit 3").await.into_result(&check(""), "x").unwrap_err();
@@ -281,7 +282,7 @@ mod tests {
         let mut missing = check("");
         missing.program = vec!["/no/such/scanner".to_string()];
         let (code, said) = why(run(&missing, Path::new("/etc/hostname")).await);
-        assert!(code == "check_failed" && said.contains("/no/such/scanner"), "{said}");
+        assert!(code == ErrorCode::CheckFailed && said.contains("/no/such/scanner"), "{said}");
     }
 
     #[tokio::test]
@@ -303,7 +304,7 @@ mod tests {
         slow.timeout_seconds = 1;
         let read = std::thread::spawn(move || std::fs::read(pipe).unwrap());
         let (code, _) = why(run(&slow, Path::new("/etc/hostname")).await);
-        assert_eq!(code, "check_timeout");
+        assert_eq!(code, ErrorCode::CheckTimeout);
         assert!(read.join().unwrap().is_empty());
     }
 
@@ -317,7 +318,7 @@ mod tests {
         let mut hungry = check(script);
         hungry.memory_bytes = 64 << 20;
         let (code, _) = why(run(&hungry, Path::new("/x")).await);
-        assert_eq!(code, "check_failed");
+        assert_eq!(code, ErrorCode::CheckFailed);
     }
 
     #[tokio::test]

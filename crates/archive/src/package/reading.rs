@@ -1,6 +1,6 @@
-//! Reading and checking a package, whoever wants to know: an ingest, or someone who asks before
-//! depositing.
+//! Reads and checks a package, for an ingest and for a check before the deposit.
 
+use crate::ErrorCode;
 use crate::metadata::Metadata;
 use crate::model::error::{Error, Result};
 use crate::model::problem::Problems;
@@ -118,7 +118,7 @@ impl Reader {
                 }
                 Err((task, error)) => {
                     problems.error(
-                        "unreadable_file",
+                        ErrorCode::UnreadableFile,
                         &task.inside,
                         format!("{} cannot be read: {error}; check the package", task.inside),
                     );
@@ -150,7 +150,7 @@ impl Reader {
         }
         if kept.files == 0 && !problems.has_errors() {
             problems.error(
-                "empty_package",
+                ErrorCode::EmptyPackage,
                 &self.package.name,
                 format!("{} has no files; deposit something", self.package.name),
             );
@@ -187,7 +187,7 @@ fn list(
         }
     });
     match listed {
-        // Whoever stopped it knows why.
+        // The caller stopped it, and knows why.
         Ok(()) | Err(bagit::Error::Stopped) => Ok(()),
         Err(error) => Err(crate::package::reading_failed(error)),
     }

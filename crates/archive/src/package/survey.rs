@@ -5,6 +5,7 @@ use super::bounds::Bounds;
 use super::path;
 use super::unpack::{is_called_archive, is_called_foreign_archive};
 use super::{Form, Package, reading_failed};
+use crate::ErrorCode;
 use crate::model::error::Result;
 use crate::model::problem::Problems;
 use bagit::source::{Ending, Kind, Member, Members};
@@ -118,9 +119,9 @@ impl Survey {
 fn check_name(package: &Package, problems: &mut Problems) -> Result<()> {
     let name = &package.name;
     if package.form == Form::File && is_called_archive(name) && package.sniff()?.is_none() {
-        problems.warning("not_a_container", name, format!("{name} is called a container and is none, so it is kept as a single file; if it should be one, see whether it came whole, and deposit it again"));
+        problems.warning(ErrorCode::NotAContainer, name, format!("{name} is called a container and is none, so it is kept as a single file; if it should be one, see whether it came whole, and deposit it again"));
     } else if package.form == Form::File && is_called_foreign_archive(name) {
-        problems.warning("container_kept_whole", name, format!("{name} is a container of a kind that is not unpacked, so it is kept as a single file, and what is in it is neither checked nor identified; to have its files kept, deposit it as .tar, .tar.gz, .tar.bz2, .tar.zst or .zip"));
+        problems.warning(ErrorCode::ContainerKeptWhole, name, format!("{name} is a container of a kind that is not unpacked, so it is kept as a single file, and what is in it is neither checked nor identified; to have its files kept, deposit it as .tar, .tar.gz, .tar.bz2, .tar.zst or .zip"));
     }
     Ok(())
 }
@@ -129,8 +130,8 @@ fn check_name(package: &Package, problems: &mut Problems) -> Result<()> {
 fn check_end(package: &Package, members: &dyn Members, problems: &mut Problems) {
     let Some(ending) = members.ending() else { return };
     let code = match ending {
-        Ending::DataAfter { .. } => "archive_data_after_end",
-        Ending::Marked | Ending::Unmarked => "archive_unmarked",
+        Ending::DataAfter { .. } => ErrorCode::ArchiveDataAfterEnd,
+        Ending::Marked | Ending::Unmarked => ErrorCode::ArchiveUnmarked,
     };
     if let Some(fault) = ending.fault() {
         problems.warning(code, &package.name, format!("{}: {fault}", package.name));
@@ -162,15 +163,15 @@ fn check_tree(members: &dyn Members, problems: &mut Problems) -> Result<()> {
     .map_err(reading_failed)?;
     each(&mut |path| {
         if directories.contains(&key(path)) {
-            problems.error("path_conflict", path, format!("{path} is a file, and other files are below it as in a directory; no object can have both, rename one"));
+            problems.error(ErrorCode::PathConflict, path, format!("{path} is a file, and other files are below it as in a directory; no object can have both, rename one"));
         }
     })
     .map_err(reading_failed)
 }
 
-/// What BagIt would find in a bag, and nobody else finds in a package that is none.
+/// Finds in a package that is no bag what validation finds in a bag.
 fn check_plain(members: &dyn Members, problems: &mut Problems) -> Result<()> {
-    // Keys made anew, so that nobody can choose names that collide; 128 bits, so that none do.
+    // Keys made anew, so that a depositor cannot choose names that collide; 128 bits, so that none do by chance.
     let (one, other) = (RandomState::new(), RandomState::new());
     let key = |text: &str| (one.hash_one(text), other.hash_one(text));
     let (mut exact, mut folded) = (HashSet::new(), HashSet::new());
@@ -186,32 +187,32 @@ fn check_plain(members: &dyn Members, problems: &mut Problems) -> Result<()> {
                 Kind::HardLink => Some("is a hard link; put the file itself in its place"),
                 Kind::Special => Some("is a device, pipe or socket, which cannot be kept; remove it"),
                 Kind::Unsupported(why) => {
-                    problems.error("unsupported_member", shown, format!("{shown}: it is {why}, which cannot be read; pack it in another way"));
+                    problems.error(ErrorCode::UnsupportedMember, shown, format!("{shown}: it is {why}, which cannot be read; pack it in another way"));
                     return Ok(());
                 }
             };
             if let Some(advice) = advice {
-                problems.error("not_a_file", shown, format!("{shown} {advice}"));
+                problems.error(ErrorCode::NotAFile, shown, format!("{shown} {advice}"));
                 return Ok(());
             }
             if let Some(fault) = path::fault(shown) {
-                problems.error("unsafe_path", shown, format!("{shown}: its path is not accepted, because {fault}; rename it"));
+                problems.error(ErrorCode::UnsafePath, shown, format!("{shown}: its path is not accepted, because {fault}; rename it"));
                 return Ok(());
             }
             if !member.utf8 {
                 spelled.insert(key(shown));
-                problems.warning("path_not_utf8", shown, format!("{shown} is what a name is kept as that is not UTF-8: %XX stands for a byte of it"));
+                problems.warning(ErrorCode::PathNotUtf8, shown, format!("{shown} is what a name is kept as that is not UTF-8: %XX stands for a byte of it"));
             }
             if !exact.insert(key(shown)) {
                 let what = match spelled.contains(&key(shown)) {
                     true => "is the name of one file, and what the name of another, which is not UTF-8, is kept as; rename one",
                     false => "is in the package twice; remove one",
                 };
-                problems.error("duplicate_path", shown, format!("{shown} {what}"));
+                problems.error(ErrorCode::DuplicatePath, shown, format!("{shown} {what}"));
             } else {
                 let same: String = shown.nfc().flat_map(char::to_lowercase).collect();
                 if !folded.insert(key(&same)) {
-                    problems.warning("similar_paths", shown, format!("{shown} differs from another file only in case or in how its letters are composed; some file systems cannot keep both"));
+                    problems.warning(ErrorCode::SimilarPaths, shown, format!("{shown} differs from another file only in case or in how its letters are composed; some file systems cannot keep both"));
                 }
             }
             Ok(())

@@ -3,6 +3,7 @@
 
 use super::bounds::Bounds;
 use super::{Package, unreadable};
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
 use bagit::Serialization;
 use bagit::source::open::decompress;
@@ -122,7 +123,7 @@ fn write(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => {
                 return Err(Error::permanent(
-                    "package_damaged",
+                    ErrorCode::PackageDamaged,
                     format!(
                         "{} is damaged: after {total} bytes its {serialization} compression ends with `{error}`; deposit a good copy",
                         from.display()
@@ -145,13 +146,13 @@ pub fn unwritable(path: &Path, error: io::Error) -> Error {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::transient(
-            "no_space",
+            ErrorCode::NoSpace,
             format!(
                 "the work space is full: {shown}: {error}; make room, the job goes on by itself"
             ),
         )
         .at("work space"),
-        _ => Error::transient("work_space", format!("{shown} cannot be written: {error}"))
+        _ => Error::transient(ErrorCode::WorkSpace, format!("{shown} cannot be written: {error}"))
             .at("work space"),
     }
 }

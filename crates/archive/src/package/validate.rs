@@ -1,5 +1,6 @@
 //! What is compared with what: the rules of a package beside the bytes that were read.
 
+use crate::ErrorCode;
 use crate::metadata::{self, Metadata};
 use crate::model::error::{Error, Result};
 use crate::model::item::ExpectedDigest;
@@ -21,7 +22,7 @@ pub fn bag_profile(profile: &Profile) -> Result<Option<bagit::Profile>> {
     let Some(name) = &profile.bag_profile else { return Ok(None) };
     let wrong = |why: String| {
         Error::permanent(
-            "bag_profile",
+            ErrorCode::BagProfile,
             format!(
                 "the collection's bag profile `{name}` cannot be used: {why}; set bag_profile to a file that can be read"
             ),
@@ -39,7 +40,7 @@ pub fn check_claimed(
 ) -> Result<()> {
     if package.form == Form::Directory {
         problems.error(
-            "digest_of_directory",
+            ErrorCode::DigestOfDirectory,
             &package.name,
             format!(
                 "{}: a directory has no digest; leave it out, or deposit an archive",
@@ -50,7 +51,7 @@ pub fn check_claimed(
     }
     let Ok(algorithm) = claimed.algorithm.parse::<Algorithm>() else {
         problems.error(
-            "unknown_algorithm",
+            ErrorCode::UnknownAlgorithm,
             &package.name,
             format!(
                 "`{}` is no digest algorithm that is known here; use sha256 or sha512",
@@ -82,7 +83,7 @@ pub fn check_claimed(
 pub fn compare_claimed(name: &str, claimed: &ExpectedDigest, found: &str, problems: &mut Problems) {
     if !claimed.digest.eq_ignore_ascii_case(found) {
         problems.error(
-            "digest_mismatch",
+            ErrorCode::DigestMismatch,
             name,
             format!(
                 "{name}: its {} is {found}, and {} was given; it was damaged on the way or is another one: send it again",
@@ -184,11 +185,10 @@ pub fn bag(
 pub fn take_report(report: &bagit::Report, problems: &mut Problems) {
     for problem in &report.problems {
         let place = problem.path.as_deref().or(problem.file.as_deref()).unwrap_or(&report.bag);
-        let code = format!("bag_{}", problem.code.as_str().replace('-', "_"));
         let message = problem.to_string();
         match problem.severity {
-            Severity::Error => problems.error(&code, place, message),
-            _ => problems.warning(&code, place, message),
+            Severity::Error => problems.error(problem.code, place, message),
+            _ => problems.warning(problem.code, place, message),
         }
     }
     // Those that the validator counted and did not list.
@@ -202,7 +202,7 @@ pub fn take_report(report: &bagit::Report, problems: &mut Problems) {
 pub fn bag_info(report: &bagit::Report, problems: &mut Problems) -> (Metadata, Vec<String>) {
     let tags = report.tags.0.iter().map(|tag| (tag.label.as_str(), tag.value.as_str()));
     let said = metadata::from_bag_info(tags).unwrap_or_else(|error| {
-        problems.warning("metadata", "bag-info.txt", error.to_string());
+        problems.warning(ErrorCode::Metadata, "bag-info.txt", error.to_string());
         Metadata::default()
     });
     let ids = report.tags.values("External-Identifier").map(|v| v.trim().to_string());
@@ -261,7 +261,7 @@ pub fn package_metadata(
         });
         match parsed {
             Ok(said) => all = all.or(said),
-            Err(error) => problems.warning("metadata", &path, format!("{path}: {error}")),
+            Err(error) => problems.warning(ErrorCode::Metadata, &path, format!("{path}: {error}")),
         }
     }
     Ok(all)
@@ -269,7 +269,8 @@ pub fn package_metadata(
 
 fn read_small(members: &dyn Members, locator: &[u8]) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let failed = |e: io::Error| Error::permanent("metadata", format!("it cannot be read: {e}"));
+    let failed =
+        |e: io::Error| Error::permanent(ErrorCode::Metadata, format!("it cannot be read: {e}"));
     let most = metadata::FILE_BYTES_MAX as u64 + 1;
     members.open(locator).map_err(failed)?.take(most).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)
@@ -322,11 +323,15 @@ impl InnerManifest {
         visit: &mut dyn FnMut(&checkm::Row<'_>),
     ) -> Result<()> {
         let wrong = |e: checkm::Error| {
-            Error::permanent("inner_manifest", format!("{}: {e}; write it again", self.path))
-                .about(&self.path)
+            Error::permanent(
+                ErrorCode::InnerManifest,
+                format!("{}: {e}; write it again", self.path),
+            )
+            .about(&self.path)
         };
         let file = members.open(&self.locator).map_err(|e| {
-            Error::transient("package_unreadable", format!("{}: {e}", self.path)).about(&self.path)
+            Error::transient(ErrorCode::PackageUnreadable, format!("{}: {e}", self.path))
+                .about(&self.path)
         })?;
         let mut reader = checkm::Reader::new(io::BufReader::new(file), &checkm::Options::default())
             .map_err(wrong)?;
@@ -356,7 +361,7 @@ impl InnerManifest {
             named.insert(name.to_string());
             let Some((size, digests)) = known.get(&name) else {
                 found.push((
-                    "inner_missing",
+                    ErrorCode::InnerMissing,
                     name.to_string(),
                     format!(
                         "line {line} of {} names {name}, which is not in the package",
@@ -367,7 +372,7 @@ impl InnerManifest {
             };
             if row.size.is_some_and(|said| said != size) {
                 found.push((
-                    "inner_size",
+                    ErrorCode::InnerSize,
                     name.to_string(),
                     format!(
                         "{name} has {size} bytes, and line {line} of {} says {}",
@@ -382,7 +387,7 @@ impl InnerManifest {
                 && !said.eq_ignore_ascii_case(&digest)
             {
                 found.push((
-                    "inner_digest",
+                    ErrorCode::InnerDigest,
                     name.to_string(),
                     format!(
                         "{name}: its digest is {digest}, and line {line} of {} says {said}",
@@ -401,7 +406,7 @@ impl InnerManifest {
                     member.kind == Kind::File && inside != self.path && !named.contains(inside);
                 if extra {
                     problems.error(
-                        "inner_extra",
+                        ErrorCode::InnerExtra,
                         inside,
                         format!("{inside} is in the package and not in {}", self.path),
                     );

@@ -7,6 +7,7 @@ use super::{
     Agent, AgentType, Event, FileRecord, LinkedAgent, Location, Object, Outcome, Role, Version,
     algorithm_key,
 };
+use crate::ErrorCode;
 use crate::xml;
 use crate::{Error, Result};
 use quick_xml::Reader;
@@ -139,7 +140,7 @@ fn adopt(open: &mut [Element], child: Element) -> Result<()> {
     Ok(())
 }
 
-/// Between elements there is only layout; the text of the root is nobody's.
+/// Between elements there is only layout; the text of the root means nothing.
 fn push(open: &mut [Element], piece: &str) {
     if let [_, .., element] = open {
         element.text.push_str(piece);
@@ -295,7 +296,7 @@ fn resolve(reference: &BytesRef<'_>) -> Result<char> {
 }
 
 fn wrong(why: &str) -> Error {
-    Error::permanent("premis.xml", format!("the PREMIS record cannot be read: {why}"))
+    Error::permanent(ErrorCode::PremisXml, format!("the PREMIS record cannot be read: {why}"))
 }
 
 /// Ends a record that does not end.

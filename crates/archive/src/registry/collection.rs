@@ -1,6 +1,7 @@
 //! Collections: who deposits what. A collection is a row with its profile; those that the
 //! configuration names are brought in when a process starts.
 
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
 use crate::model::profile::Profile;
 use db::{Micros, Statement, Tx, statement};
@@ -25,7 +26,7 @@ pub fn find(tx: &mut Tx<'_>, name: &str) -> Result<Option<Profile>> {
 pub fn profile(tx: &mut Tx<'_>, name: &str) -> Result<Profile> {
     find(tx, name)?.ok_or_else(|| {
         Error::permanent(
-            "unknown_collection",
+            ErrorCode::UnknownCollection,
             format!(
                 "there is no collection `{name}`; make it with `accession collection create {name}`"
             ),

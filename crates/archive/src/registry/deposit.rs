@@ -1,5 +1,6 @@
 //! Deposits as they are kept: what was handed over with a batch.
 
+use crate::ErrorCode;
 use crate::metadata::Metadata;
 use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
@@ -60,7 +61,7 @@ pub fn find(tx: &mut Tx<'_>, batch: i64) -> Result<Deposit> {
     const FIND: Statement = statement!(deposit::find_deposit);
     tx.first(&FIND, &db::params![batch])?.ok_or_else(|| {
         Error::permanent(
-            "unknown_deposit",
+            ErrorCode::UnknownDeposit,
             format!("batch {batch} is no deposit; `accession batches list` shows those there are"),
         )
     })

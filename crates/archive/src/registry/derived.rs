@@ -1,10 +1,11 @@
-//! Objects that are found by the name of their package alone: nobody said which object it is.
+//! Objects that are found by the name of their package alone: the deposit gives no identifier.
 //!
 //! A name is a weak reason to replace anything: two boxes may each have a folder `scans`. So an
 //! object remembers the place from which its current version came. A deposit from the same place is
 //! its next version. One from another place is too, if it has every file of the current version
 //! unchanged. Otherwise somebody has to say which object is meant.
 
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
 use crate::model::item::Mode;
 use crate::model::place::is_same_place;
@@ -42,7 +43,7 @@ impl Meeting {
         }
     }
 
-    /// Whether a deposit may change the object though nobody said that it is the one.
+    /// Whether a deposit may change the object though the deposit does not name it.
     pub fn is_safe(&self, mode: Mode) -> bool {
         let same = self.from.as_deref().is_some_and(|from| is_same_place(from, &self.place));
         mode != Mode::Either || self.leaving == 0 || same
@@ -68,7 +69,7 @@ impl Meeting {
             "{}. Only the name says that it is that object, so nothing was replaced. {advice}",
             self.what()
         );
-        Error::permanent("derived_identity", message)
+        Error::permanent(ErrorCode::DerivedIdentity, message)
     }
 
     fn advice(&self, command: &str, profile: &Profile) -> String {

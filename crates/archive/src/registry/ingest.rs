@@ -1,5 +1,6 @@
 //! One job's way through the stages, as it is kept between them.
 
+use crate::ErrorCode;
 use crate::metadata::Metadata;
 use crate::model::error::{Error, Result};
 use crate::model::profile::Profile;
@@ -193,7 +194,7 @@ pub fn check_complete(tx: &mut Tx<'_>, ingest: &Ingest) -> Result<()> {
         validated => {
             let (files, bytes) = validated.unwrap_or_default();
             Err(Error::permanent(
-                "incomplete",
+                ErrorCode::Incomplete,
                 format!(
                     "validating read {files} files of {bytes} bytes, and {} of {} bytes are known now; read the package again with `accession jobs requeue {} --to {}`",
                     found.0, found.1, ingest.job, FIRST_STAGE

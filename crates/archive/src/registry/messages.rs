@@ -1,5 +1,6 @@
 //! Messages that are to be sent: written in the transaction of what they tell of.
 
+use crate::ErrorCode;
 use crate::model::error::Result;
 use crate::model::pipelines;
 use crate::model::profile::ReportFormat;
@@ -102,7 +103,7 @@ pub fn find(tx: &mut Tx<'_>, id: i64) -> Result<Option<Kept>> {
     let row: Option<(String, Micros, Option<Micros>)> = tx.first(&FIND, &db::params![id])?;
     row.map(|(body, created_at, sent_at)| {
         let message = serde_json::from_str(&body)
-            .map_err(|e| crate::Error::permanent("bad_message", e.to_string()))?;
+            .map_err(|e| crate::Error::permanent(ErrorCode::BadMessage, e.to_string()))?;
         Ok(Kept { message, created_at, sent_at })
     })
     .transpose()

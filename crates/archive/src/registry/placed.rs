@@ -1,5 +1,6 @@
 //! Which stores have copies, beside which stores are configured.
 
+use crate::ErrorCode;
 use crate::config::{Config, DEFAULT_STORE};
 use crate::model::error::{Error, Result};
 use crate::stores::Stores;
@@ -39,7 +40,7 @@ pub fn check_configured(tx: &mut Tx<'_>, config: &Config, data: &Path) -> Result
     };
     let others = if objects == 1 { String::new() } else { format!(" and {} more", objects - 1) };
     Err(Error::permanent(
-        "store_not_configured",
+        ErrorCode::StoreNotConfigured,
         format!(
             "the only copies of {example}{others} are in {}, which the configuration does not name; add `{}` to it",
             match &missing[..] {
@@ -66,7 +67,7 @@ pub async fn older_store(db: &Db, stores: &Stores) -> Result<Option<String>> {
 pub async fn check_older_stores(db: &Db, stores: &Stores) -> Result<()> {
     match older_store(db, stores).await? {
         None => Ok(()),
-        Some(store) => Err(Error::permanent("registry_empty", advice(&store))),
+        Some(store) => Err(Error::permanent(ErrorCode::RegistryEmpty, advice(&store))),
     }
 }
 

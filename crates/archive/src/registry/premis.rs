@@ -1,6 +1,7 @@
 //! An object's PREMIS record, from the registry, page by page.
 
 use super::view::{self, CopyView, EventView, FileView, ObjectView, VersionView};
+use crate::ErrorCode;
 use crate::app::App;
 use crate::model::error::{Error, Result};
 use crate::model::event::Person;
@@ -219,7 +220,8 @@ fn candidates(format: Option<&serde_json::Value>) -> Vec<String> {
 }
 
 fn premis_event(event: EventView, object: &str, agents: Vec<LinkedAgent>) -> Result<Event> {
-    let wrong = |e: String| Error::permanent("bad_event", format!("event {}: {e}", event.id));
+    let wrong =
+        |e: String| Error::permanent(ErrorCode::BadEvent, format!("event {}: {e}", event.id));
     Ok(Event {
         kind: event.kind.parse().map_err(wrong)?,
         outcome: event.outcome.parse().map_err(wrong)?,

@@ -1,5 +1,6 @@
 //! Finding the object a job is about, or reserving one; comparing files with its current version.
 
+use crate::ErrorCode;
 use crate::identifier::Minter;
 use crate::model::codes::ObjectState;
 use crate::model::error::{Error, Result};
@@ -125,7 +126,7 @@ pub fn find(tx: &mut Tx<'_>, asked: &Asked) -> Result<Option<Found>> {
     }
     match found {
         Some((object, by)) if object.collection != asked.collection => Err(Error::permanent(
-            "other_collection",
+            ErrorCode::OtherCollection,
             format!(
                 "`{by}` is an object of collection `{}`, and the deposit is to `{}`; deposit it there, or correct the identifier",
                 object.collection, asked.collection
@@ -136,7 +137,7 @@ pub fn find(tx: &mut Tx<'_>, asked: &Asked) -> Result<Option<Found>> {
 }
 
 fn contradictory(message: String) -> Error {
-    Error::permanent("contradictory_identifiers", message)
+    Error::permanent(ErrorCode::ContradictoryIdentifiers, message)
 }
 
 /// A package that says which object it is must not be made a version of another.
@@ -185,7 +186,7 @@ fn reserve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Option<Found>> {
         (Some(identifier), _) => match insert(tx, job, asked, identifier)? {
             Some(found) => Ok(Some(found)),
             None => Err(Error::transient(
-                "reserved_meanwhile",
+                ErrorCode::ReservedMeanwhile,
                 format!(
                     "another deposit has just reserved `{identifier}`; this one comes after it"
                 ),
@@ -193,14 +194,18 @@ fn reserve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Option<Found>> {
         },
         (None, MintedBy::Us(minter)) => mint(tx, job, asked, minter).map(Some),
         (None, MintedBy::Service) => Ok(None),
-        (None, MintedBy::Nobody) => Err(Error::permanent(
-            "identifier_required",
-            format!(
-                "collection `{}` wants its identifiers with the deposit; give one with --id, in the manifest, or as External-Identifier in bag-info.txt",
-                asked.collection
-            ),
-        )),
+        (None, MintedBy::Nobody) => Err(identifier_required(&asked.collection)),
     }
+}
+
+/// A new object of a collection whose identifiers come with the deposit, and this one has none.
+pub fn identifier_required(collection: &str) -> Error {
+    Error::permanent(
+        ErrorCode::IdentifierRequired,
+        format!(
+            "collection `{collection}` wants its identifiers with the deposit; give one with --id, in the manifest, or as External-Identifier in bag-info.txt"
+        ),
+    )
 }
 
 /// Reserves an object with a new name. One that is taken is passed over: a registry that was
@@ -250,7 +255,7 @@ fn add_local_ids(tx: &mut Tx<'_>, found: &mut Found, asked: &Asked) -> Result<()
     found.local_ids = local_ids(tx, found.object)?;
     if let Some(local) = said.local_ids.iter().find(|local| !found.local_ids.contains(local)) {
         return Err(Error::transient(
-            "reserved_meanwhile",
+            ErrorCode::ReservedMeanwhile,
             format!(
                 "another deposit has just taken the local identifier `{local}`; this one comes after it"
             ),

@@ -1,5 +1,6 @@
 //! Looking at what is kept: objects, versions, files, copies, events; page by page.
 
+use crate::ErrorCode;
 use crate::metadata::Metadata;
 use crate::model::codes::{CopyState, ObjectState};
 use crate::model::error::{Error, Result};
@@ -115,7 +116,7 @@ pub fn page(tx: &mut Tx<'_>, filter: &Filter) -> Result<(Vec<NamedObject>, bool)
         && list(tx, &Filter { limit: 1, after: 0, ..of_collection(name) })?.is_empty()
     {
         return Err(Error::permanent(
-            "unknown_collection",
+            ErrorCode::UnknownCollection,
             format!(
                 "there is no collection `{name}`; `accession collection list` shows those there are"
             ),
@@ -152,14 +153,14 @@ pub fn find(tx: &mut Tx<'_>, name: &str) -> Result<ObjectView> {
     }
     match found.as_slice() {
         [] => Err(Error::permanent(
-            "unknown_object",
+            ErrorCode::UnknownObject,
             format!(
                 "there is no object `{name}`; `accession objects list` shows those there are, and `accession objects list PART` those with a part of a name"
             ),
         )),
         [(id,)] => Ok(tx.one(&BY_ID, &db::params![*id])?),
         _ => Err(Error::permanent(
-            "ambiguous",
+            ErrorCode::Ambiguous,
             format!(
                 "several collections have an object `{name}`; give its identifier: `accession objects list --local-id {name}` shows them"
             ),

@@ -63,7 +63,7 @@ pub fn idle(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Option<
     Ok(Some(why(tx, now, catalog, job.id)?))
 }
 
-/// Who stopped it, why, and what lets it go on; `None` if nobody did, or it is over.
+/// Who stopped it, why, and what lets it go on; `None` if it is not stopped.
 pub fn stopped(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Option<String>> {
     if !matches!(batch.state, BatchState::Pending | BatchState::Processing) {
         return Ok(None);

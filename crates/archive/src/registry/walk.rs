@@ -39,15 +39,16 @@ impl Outage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorCode;
 
     #[test]
     fn one_object_is_passed_over_and_a_store_that_is_down_is_not() {
         let mut outage = Outage::default();
-        let down = || Error::transient("store_unavailable", "no answer");
+        let down = || Error::transient(ErrorCode::StoreUnavailable, "no answer");
         for _ in 1..UNANSWERED_MAX {
             outage.pass(down()).expect("it goes on");
         }
-        outage.pass(Error::permanent("bad_record", "damaged")).expect("it goes on");
+        outage.pass(Error::permanent(ErrorCode::BadRecord, "damaged")).expect("it goes on");
         for _ in 1..UNANSWERED_MAX {
             outage.pass(down()).expect("it goes on");
         }

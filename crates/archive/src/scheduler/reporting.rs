@@ -82,7 +82,7 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     if !mail && !to.is_empty() {
         tracing::warn!(
             batch = id,
-            "there is no [mail] in the configuration, so nobody was told of the report"
+            "there is no [mail] in the configuration, so the report was not mailed"
         );
         to.clear();
     }
@@ -124,7 +124,7 @@ fn recipients(depositors: &[String], collection: &[Notify]) -> BTreeMap<String, 
     to
 }
 
-/// Gathers what nobody has been told of.
+/// Collects reviews that were not mailed yet.
 fn reviews(tx: &mut Tx<'_>, operators: &[String]) -> Result<()> {
     const LAST: Statement = statement!(outbox::last_told_review);
     const NEW: Statement = statement!(outbox::untold_reviews);

@@ -1,5 +1,6 @@
 //! Reads content that stores keep and compares it with the digest it must have.
 
+use crate::ErrorCode;
 use crate::blocking::blocking;
 use crate::model::error::Result;
 use crate::registry::ingest::JobFile;
@@ -197,7 +198,7 @@ async fn one_by_one(
                 match task.join_next().await {
                     Some(Ok(looked)) => looked.map(Some),
                     Some(Err(error)) => {
-                        Err(crate::Error::transient("look_ended", error.to_string()))
+                        Err(crate::Error::transient(ErrorCode::LookEnded, error.to_string()))
                     }
                     None => Ok(None),
                 }

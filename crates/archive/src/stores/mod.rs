@@ -2,6 +2,7 @@
 
 pub mod content;
 
+use crate::ErrorCode;
 use crate::config::Config;
 use crate::model::error::{Error, Result};
 use futures_util::StreamExt;
@@ -69,7 +70,7 @@ impl Place {
     pub fn check_verifiable(&self) -> Result<()> {
         match &self.unverifiable {
             None => Ok(()),
-            Some(why) => Err(Error::permanent("cold_store_unverifiable", why.clone())),
+            Some(why) => Err(Error::permanent(ErrorCode::ColdStoreUnverifiable, why.clone())),
         }
     }
 
@@ -136,7 +137,7 @@ impl Stores {
         let settings = self.settings.get(name).ok_or_else(|| {
             let there: Vec<&str> = self.names().map(String::as_str).collect();
             Error::permanent(
-                "unknown_store",
+                ErrorCode::UnknownStore,
                 format!(
                     "no store `{name}` is configured; there are: {}. Add it to the configuration, or change the collection's stores",
                     there.join(", ")
@@ -240,21 +241,21 @@ pub fn store_error(name: &str, error: ocfl::Error) -> Error {
     let kind = match &error {
         ocfl::Error::Store(error) => error.kind(),
         ocfl::Error::Io { .. } => K::Transient,
-        ocfl::Error::Conflict { .. } => return Error::transient("store_conflict", message),
+        ocfl::Error::Conflict { .. } => return Error::transient(ErrorCode::StoreConflict, message),
         _ => K::Permanent,
     };
     let code = match kind {
-        K::NoSpace => "store_full",
-        K::Denied => "store_denied",
+        K::NoSpace => ErrorCode::StoreFull,
+        K::Denied => ErrorCode::StoreDenied,
         // The client has waited and tried again by then: the store has too much to do.
-        K::Throttled => return Error::down("store_throttled", message, target(name)),
-        K::Corrupt => "store_corrupt",
+        K::Throttled => return Error::down(ErrorCode::StoreThrottled, message, target(name)),
+        K::Corrupt => ErrorCode::StoreCorrupt,
         // The body is ours: what failed is the reading of the package.
-        K::Body => return Error::transient("package_unreadable", message),
+        K::Body => return Error::transient(ErrorCode::PackageUnreadable, message),
         // It waits to be asked again, as one that is down does.
-        K::Unavailable => return Error::down("store_down", message, target(name)),
-        K::Transient | K::NotFound => "store_unavailable",
-        _ => return Error::permanent("store_refused", message),
+        K::Unavailable => return Error::down(ErrorCode::StoreDown, message, target(name)),
+        K::Transient | K::NotFound => ErrorCode::StoreUnavailable,
+        _ => return Error::permanent(ErrorCode::StoreRefused, message),
     };
     Error::transient(code, message).at(target(name))
 }
@@ -265,7 +266,7 @@ pub fn object_error(name: &str, error: ocfl::Error) -> Error {
     use store::ErrorKind as K;
     match &error {
         ocfl::Error::Store(e) if matches!(e.kind(), K::Corrupt | K::NotFound | K::Denied) => {
-            Error::permanent("object_unreadable", format!("store {name}: {error}"))
+            Error::permanent(ErrorCode::ObjectUnreadable, format!("store {name}: {error}"))
         }
         _ => store_error(name, error),
     }

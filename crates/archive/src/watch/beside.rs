@@ -1,6 +1,7 @@
 //! Receipts and results, written beside the package they are about.
 
 use super::poll::root;
+use crate::ErrorCode;
 use crate::config::WatchSection;
 use crate::{Error, Result};
 use bagit::beneath::Folder;
@@ -12,7 +13,7 @@ pub async fn write(watch: &WatchSection, name: &str, suffix: &str, content: Vec<
     let part = |p: &str| p.is_empty() || p == "." || p == "..";
     if name.split('/').any(part) {
         return Err(Error::permanent(
-            "watch_name",
+            ErrorCode::WatchName,
             format!("`{name}` is not the name of a package in {}", watch.path),
         ));
     }
@@ -22,7 +23,7 @@ pub async fn write(watch: &WatchSection, name: &str, suffix: &str, content: Vec<
             "{key} cannot be written in {}: {why}; let this user write there, or set results = false",
             watch.path
         );
-        Error::transient("watch_unwritable", message).at(format!("watch {}", watch.path))
+        Error::transient(ErrorCode::WatchUnwritable, message).at(format!("watch {}", watch.path))
     };
     if watch.path.starts_with("s3://") {
         let store = store::open(&watch.path).await.map_err(|e| failed(e.to_string()))?;
@@ -34,7 +35,7 @@ pub async fn write(watch: &WatchSection, name: &str, suffix: &str, content: Vec<
     written.map_err(|_| Error::Stopped)?.map_err(|e| failed(e.to_string()))
 }
 
-/// Writes by way of a hidden file, so that nobody reads half of it. Below the watched directory no
+/// Writes a hidden file and renames it, so that a reader never sees half of it. Below the watched directory no
 /// link is followed: a depositor could lead it elsewhere.
 fn replace(root: &Path, place: &Path, content: &[u8]) -> std::io::Result<()> {
     let directory = Folder::open(root)?.folder(place.parent().unwrap_or(Path::new("")))?;

@@ -4,6 +4,7 @@
 use super::decide::Present;
 use super::names::{is_unfinished, place};
 use super::poll::root;
+use crate::ErrorCode;
 use crate::config::WatchSection;
 use crate::{Error, Result};
 use bagit::beneath::{EntryInfo, EntryKind, Folder, Refused};
@@ -113,7 +114,7 @@ impl Draft {
 }
 
 fn too_many(watch: &WatchSection) -> Error {
-    Error::transient("watch_too_many", format!("{} has more than {} files, so nothing is taken from it; move some away or raise files_max", watch.path, watch.files_max)).at(format!("watch {}", watch.path))
+    Error::transient(ErrorCode::WatchTooMany, format!("{} has more than {} files, so nothing is taken from it; move some away or raise files_max", watch.path, watch.files_max)).at(format!("watch {}", watch.path))
 }
 
 /// A name as text: what is not UTF-8 is percent-encoded.
@@ -124,7 +125,7 @@ fn shown(name: &OsStr) -> String {
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Error {
     Error::transient(
-        "watch_unreadable",
+        ErrorCode::WatchUnreadable,
         format!("{} cannot be read: {error}; make it readable for the archive", path.display()),
     )
     .at(format!("watch {}", path.display()))
@@ -170,7 +171,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// What is in a directory, by name. What vanishes meanwhile was not there.
+    /// What is in a directory, by name. What vanishes during the listing is left out.
     fn read(&mut self, folder: &Folder, path: &Path) -> Result<Vec<(OsString, EntryInfo)>> {
         let mut found = Vec::new();
         let mut entries = folder.entries().map_err(|e| unreadable(path, &e))?;
@@ -280,8 +281,11 @@ fn time(info: &EntryInfo) -> String {
 /// Lists a receiving bucket.
 pub async fn bucket(watch: &WatchSection, store: Arc<dyn Store>) -> Result<Listing> {
     let wrong = |error: store::Error| {
-        Error::transient("watch_unreadable", format!("{} cannot be listed: {error}", watch.path))
-            .at(format!("watch {}", watch.path))
+        Error::transient(
+            ErrorCode::WatchUnreadable,
+            format!("{} cannot be listed: {error}", watch.path),
+        )
+        .at(format!("watch {}", watch.path))
     };
     let mut drafts: BTreeMap<String, Draft> = BTreeMap::new();
     let mut left = watch.files_max;

@@ -3,7 +3,7 @@
 //!
 //! [`Poller::poll`] does one round. It is [`look`] (reads the place), then [`step`] in a transaction
 //! (what became of each package, and which are ready), then for each that is ready one transaction
-//! with its deposit and [`take`]: whoever takes it first has it, so any number of processes may
+//! with its deposit and [`take`]: the first process to take it has it, so any number of processes may
 //! watch the same place.
 
 pub mod beside;
@@ -15,6 +15,7 @@ mod received;
 mod results;
 pub mod status;
 
+use crate::ErrorCode;
 use crate::config::WatchSection;
 use crate::{Error, Result};
 use db::{Micros, Statement, Tx, statement};
@@ -42,7 +43,7 @@ pub async fn look(watch: &WatchSection) -> Result<Listing> {
     if watch.path.starts_with("s3://") {
         let store = store::open(&watch.path).await.map_err(|error| {
             Error::transient(
-                "watch_unreadable",
+                ErrorCode::WatchUnreadable,
                 format!("{} cannot be opened: {error}", watch.path),
             )
             .at(format!("watch {}", watch.path))
@@ -136,7 +137,7 @@ fn as_ready(name: &str, found: &Found, previous_batch: Option<i64>) -> Ready {
 }
 
 /// Takes a package that is ready, in the transaction of its deposit. False if another process has
-/// taken it or it changed meanwhile: then there must be no deposit.
+/// taken it, or it has changed: then there must be no deposit.
 pub fn take(tx: &mut Tx<'_>, watch: &WatchSection, ready: &Ready, batch: i64) -> Result<bool> {
     const TAKE: Statement = statement!(watch::take_sighting);
     let (taken, moving) = (State::Taken.as_str(), State::Moving.as_str());

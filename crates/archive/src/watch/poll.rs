@@ -1,6 +1,7 @@
 //! One round: what is ready is deposited, and depositors are told what became of the rest.
 
 use super::{Ready, look, names, received, recognise, results, step, submitter, take};
+use crate::ErrorCode;
 use crate::config::WatchSection;
 use crate::intake::accept::{self, NewDeposit, Receipt};
 use crate::intake::received::{Received, kind_of};
@@ -111,7 +112,7 @@ impl Poller {
             .await;
         let (receipt, beside) = match deposit.settle(accepted) {
             Ok(accepted) => accepted,
-            Err(Error::Permanent { code: TAKEN, .. }) => return Err(Not::Yet),
+            Err(error) if error.is(TAKEN) => return Err(Not::Yet),
             Err(error) => return Err(error.into()),
         };
         if beside {
@@ -169,10 +170,10 @@ pub(super) fn root(watch: &WatchSection) -> &Path {
 }
 
 /// Undoes a deposit whose package another process took first.
-const TAKEN: &str = "watch_taken";
+const TAKEN: ErrorCode = ErrorCode::WatchTaken;
 
 /// Whether it can be deposited now: not while the last version of the same package is still on its
-/// way, because until that has ended nobody knows which object it is.
+/// way, because which object it is is not known until that has ended.
 fn is_next(tx: &mut Tx<'_>, package: &Ready) -> Result<bool> {
     collection::profile(tx, &package.collection)?;
     Ok(match package.previous_batch {

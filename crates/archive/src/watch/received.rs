@@ -1,10 +1,12 @@
 //! Packages of buckets, while they are ingested: a directory of the work space for each.
 //!
-//! Whoever fetches a package holds a lock on its directory until the deposit is accepted, so that
-//! processes that watch the same bucket never write the same file, and nothing is swept meanwhile.
+//! A process that fetches a package holds a lock on its directory until the deposit is accepted.
+//! Processes that watch the same bucket therefore never write the same file, and a sweep removes
+//! nothing that is being fetched.
 
 use super::Ready;
 use super::list::Reread;
+use crate::ErrorCode;
 use crate::config::WatchSection;
 use crate::transfer::fetch::of_disk;
 use crate::{Error, Result};
@@ -95,7 +97,7 @@ async fn copy_package(watch: &WatchSection, package: &Ready, target: &Path) -> R
     let failed = |error: store::Error| {
         let (name, bucket) = (&package.name, &watch.path);
         let message = format!("{name} in {bucket} cannot be read: {error}");
-        Error::transient("watch_unreadable", message).at(format!("watch {bucket}"))
+        Error::transient(ErrorCode::WatchUnreadable, message).at(format!("watch {bucket}"))
     };
     let store: Arc<dyn Store> = store::open(&watch.path).await.map_err(failed)?;
     if !package.directory {
@@ -109,7 +111,7 @@ async fn copy_package(watch: &WatchSection, package: &Ready, target: &Path) -> R
         }
         let Some(below) = below(package, &entry.key).filter(|below| is_inside(below)) else {
             return Err(Error::permanent(
-                "watch_name",
+                ErrorCode::WatchName,
                 format!(
                     "`{}` in {} cannot be a path of a package; rename it",
                     entry.key, watch.path
@@ -178,7 +180,7 @@ fn kept(tx: &mut Tx<'_>) -> Result<BTreeMap<String, i64>> {
     Ok(tx.query::<(String, i64)>(&LIST, &[])?.into_iter().collect())
 }
 
-/// Those that nobody needs any more: deposits that are done. What failed stays for a while, so
+/// Directories that are not needed any more: their deposits are done. What failed stays for a while, so
 /// that it can be requeued.
 fn unneeded(tx: &mut Tx<'_>, retention: Micros) -> Result<Vec<(String, i64)>> {
     let mut unneeded = Vec::new();
@@ -196,7 +198,7 @@ fn unneeded(tx: &mut Tx<'_>, retention: Micros) -> Result<Vec<(String, i64)>> {
     Ok(unneeded)
 }
 
-/// Removes what nobody needs any more, and what was fetched and never deposited.
+/// Removes directories that are not needed any more, and those that were fetched and never deposited.
 pub(super) async fn sweep(db: &Db, received: &Path, retention: Micros) -> Result<()> {
     const FORGET: Statement = statement!(watch::forget_received);
     for (place, batch) in db.read(move |tx| unneeded(tx, retention)).await? {
@@ -207,7 +209,7 @@ pub(super) async fn sweep(db: &Db, received: &Path, retention: Micros) -> Result
     for entry in std::fs::read_dir(received).into_iter().flatten().flatten() {
         let Ok(place) = entry.file_name().into_string() else { continue };
         let Ok(Some(held)) = lock(&entry.path()) else { continue };
-        // Asked while it is locked: nobody can deposit it meanwhile.
+        // Asked under the lock: no other process can deposit it at the same time.
         if !db.read(kept).await?.contains_key(&place) {
             let _ = remove(&entry.path()).await;
         }

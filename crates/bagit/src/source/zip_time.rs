@@ -1,29 +1,25 @@
 //! The times that entries of zip archives have: of MS-DOS, of Unix, and of Windows.
 
+use jiff::civil::{Date, Time};
+use jiff::tz::TimeZone;
+
 const SECOND: i64 = 1_000_000;
 /// From 1601 to 1970, in units of 100 ns.
 const WINDOWS_TO_UNIX: i64 = 116_444_736_000_000_000;
 
 /// The time in the fixed part of an entry; `None` for one that is no date.
 pub(crate) fn of_dos(date: u16, time: u16) -> Option<i64> {
-    let (year, month) = (1980 + i64::from(date >> 9), i64::from(date >> 5 & 15));
-    let day = i64::from(date & 31);
-    let (hour, minute) = (i64::from(time >> 11), i64::from(time >> 5 & 63));
-    let second = i64::from(time & 31) * 2;
-    let is_date = (1..=12).contains(&month) && (1..=31).contains(&day);
-    let is_time = hour < 24 && minute < 60 && second < 60;
     // The first moment that can be written is what programs write who know none.
-    let says_nothing = (year, month, day, time) == (1980, 1, 1, 0);
-    (is_date && is_time && !says_nothing)
-        .then(|| ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second)
-        .map(|seconds| seconds * SECOND)
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar; years that count begin in March.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    365 * year + year / 4 - year / 100 + year / 400 + of_year - 719_468
+    if (date, time) == (1 << 5 | 1, 0) {
+        return None;
+    }
+    let part = |bits: u16| i8::try_from(bits).ok();
+    let year = 1980 + i16::try_from(date >> 9).ok()?;
+    let date = Date::new(year, part(date >> 5 & 15)?, part(date & 31)?).ok()?;
+    let second = part((time & 31) * 2)?;
+    let time = Time::new(part(time >> 11)?, part(time >> 5 & 63)?, second, 0).ok()?;
+    let moment = date.to_datetime(time).to_zoned(TimeZone::UTC).ok()?;
+    Some(moment.timestamp().as_microsecond())
 }
 
 /// The time in an extra field, if it is one that has it.
@@ -62,6 +58,7 @@ mod tests {
         assert_eq!(of_dos(20 << 9 | 2 << 5 | 29, 0), Some(951_782_400 * SECOND), "a leap day");
         assert_eq!(of_dos(1 << 5 | 1, 0), None);
         assert_eq!(of_dos(0, 0), None);
+        assert_eq!(of_dos(21 << 9 | 2 << 5 | 29, 0), None, "no leap year");
         let mut unix = vec![3];
         unix.extend(1_700_000_000_i32.to_le_bytes());
         assert_eq!(of_extra(0x5455, &unix), expected);

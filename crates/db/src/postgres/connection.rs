@@ -3,14 +3,15 @@
 //!
 //! Hides the client, the runtime that drives it, and what is pipelined.
 
-use crate::Step;
 use crate::address::Server;
 use crate::clock::Micros;
 use crate::error::{Error, Result, source_text};
 use crate::postgres::connect::connect;
 use crate::postgres::deferred::{Encoded, Failed, Request, pipeline};
+use crate::rewrite::{Rewrite, rewritten};
 use crate::row::Row;
 use crate::statement::Statement;
+use crate::{Options, Step};
 use futures_util::future::join;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -78,6 +79,19 @@ impl Extrapolated {
     }
 }
 
+/// What tests change of a connection.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    step: Option<Step>,
+    rewrites: Vec<Rewrite>,
+}
+
+impl Hooks {
+    pub fn of(options: &Options) -> Hooks {
+        Hooks { step: options.step.clone(), rewrites: options.rewrites.clone() }
+    }
+}
+
 pub(crate) struct PostgresConnection {
     // Dropped before the runtime: statements that are dropped later tell the server nothing.
     client: Arc<Client>,
@@ -92,11 +106,13 @@ pub(crate) struct PostgresConnection {
     extrapolated: Option<Extrapolated>,
     pub(super) shown: String,
     step: Option<Step>,
+    rewrites: Vec<Rewrite>,
 }
 
 impl PostgresConnection {
     /// Connects to the first server of the address that can be used. Blocks: not for async code.
-    pub fn open(server: &Server, step: Option<Step>) -> Result<PostgresConnection> {
+    /// `hooks` are those of tests.
+    pub fn open(server: &Server, hooks: Hooks) -> Result<PostgresConnection> {
         let shown = server.shown().to_string();
         let runtime = runtime()?;
         let (client, driver) = runtime.block_on(async {
@@ -113,7 +129,8 @@ impl PostgresConnection {
             clock: None,
             extrapolated: None,
             shown,
-            step,
+            step: hooks.step,
+            rewrites: hooks.rewrites,
         };
         connection.raw(SETTINGS)?;
         Ok(connection)
@@ -289,9 +306,10 @@ impl PostgresConnection {
         if let Some(prepared) = self.statements.get(statement.name) {
             return Ok(prepared.clone());
         }
-        let (client, text) = (self.client.clone(), statement.postgres);
+        let text = rewritten(&self.rewrites, statement.name, statement.postgres.to_string());
+        let client = self.client.clone();
         let (_, prepared) =
-            self.round_trip(statement.name, false, async { client.prepare(text).await })?;
+            self.round_trip(statement.name, false, async { client.prepare(&text).await })?;
         self.statements.insert(statement.name, prepared.clone());
         Ok(prepared)
     }

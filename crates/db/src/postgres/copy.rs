@@ -2,7 +2,7 @@
 
 use crate::address::Server;
 use crate::error::{Error, Result};
-use crate::postgres::{BEGIN, PostgresConnection, wait_and_prepare};
+use crate::postgres::{BEGIN, Hooks, PostgresConnection, wait_and_prepare};
 use crate::row::Row;
 use crate::statement::Statement;
 use crate::transfer::{Feed, Keep, Kind, Line, Table, Tables, cannot, gathered, quoted};
@@ -29,7 +29,7 @@ pub(crate) struct PostgresTables {
 impl PostgresTables {
     /// Connects, and holds a lock that keeps other moves of the same database away.
     pub fn open_locked(server: &Server) -> Result<PostgresTables> {
-        let mut connection = PostgresConnection::open(server, None)?;
+        let mut connection = PostgresConnection::open(server, Hooks::default())?;
         let locked = connection.simple(&format!("SELECT pg_try_advisory_lock({MOVE_LOCK})"))?;
         match locked.as_deref() {
             Some("t") => Ok(PostgresTables { connection }),

@@ -12,7 +12,7 @@ mod tls;
 mod worker;
 
 pub(crate) use connection::PostgresConnection;
-use connection::{BEGIN, Mark};
+use connection::{BEGIN, Hooks, Mark};
 pub(crate) use copy::PostgresTables;
 
 use crate::address::Server;
@@ -170,7 +170,7 @@ fn prepare(
     migrations: &[Migration],
     options: &Options,
 ) -> Result<PostgresConnection> {
-    let mut connection = PostgresConnection::open(server, options.step.clone())?;
+    let mut connection = PostgresConnection::open(server, Hooks::of(options))?;
     let now = connection.begin(false)?;
     connection.raw(&format!(
         "SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"

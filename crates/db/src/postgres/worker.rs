@@ -8,7 +8,7 @@ use crate::address::Server;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::outage::Outage;
-use crate::postgres::connection::{Mark, PostgresConnection};
+use crate::postgres::connection::{Hooks, Mark, PostgresConnection};
 use crate::postgres::notifier::Notifier;
 use crate::postgres::{BACKOFF_LONGEST, BACKOFF_SHORTEST};
 use crate::tx::{Failure, Inner, Tx};
@@ -111,8 +111,8 @@ impl Worker {
 
     fn connected(&mut self) -> Result<()> {
         if self.connection.as_ref().is_none_or(PostgresConnection::is_closed) {
-            let step = self.options.step.clone();
-            self.connection = match PostgresConnection::open(&self.server, step) {
+            let hooks = Hooks::of(&self.options);
+            self.connection = match PostgresConnection::open(&self.server, hooks) {
                 Ok(connection) => {
                     // A connection that was there before may not know yet that it is broken.
                     self.outage.ends(self.server.shown());

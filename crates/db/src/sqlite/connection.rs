@@ -1,6 +1,7 @@
 //! An SQLite connection: its settings, and statements run by name.
 
 use crate::error::{Error, Result};
+use crate::rewrite::{Rewrite, rewritten};
 use crate::row::Row;
 use crate::statement::Statement;
 use crate::value::Value;
@@ -18,17 +19,6 @@ const APPLICATION_ID: i64 = 0x4143_434e;
 
 /// How long an open waits for others that open the same file.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A change to a statement's text, for tests that prove a rule is needed by breaking it.
-#[derive(Debug, Clone)]
-pub struct Rewrite {
-    /// The name of the statement.
-    pub statement: &'static str,
-    /// The text that must occur in it.
-    pub find: &'static str,
-    /// The text in its place.
-    pub replace: &'static str,
-}
 
 pub(crate) struct SqliteConnection {
     pub(super) inner: Connection,
@@ -148,17 +138,8 @@ impl SqliteConnection {
         if let Some(text) = self.texts.borrow().get(statement.name) {
             return text.clone();
         }
-        let mut text = statement.sqlite.replace('$', "?");
-        for rewrite in self.rewrites.iter().filter(|r| r.statement == statement.name) {
-            assert!(
-                text.contains(rewrite.find),
-                "`{}` does not occur in {}",
-                rewrite.find,
-                rewrite.statement
-            );
-            text = text.replace(rewrite.find, rewrite.replace);
-        }
-        let text: Arc<str> = text.into();
+        let text = statement.sqlite.replace('$', "?");
+        let text: Arc<str> = rewritten(&self.rewrites, statement.name, text).into();
         self.texts.borrow_mut().insert(statement.name, text.clone());
         text
     }

@@ -12,7 +12,6 @@ mod private;
 mod writer;
 
 pub use backup::{backup, restore};
-pub use connection::Rewrite;
 pub(crate) use connection::SqliteConnection;
 pub(crate) use copy::SqliteTables;
 pub(crate) use file_waker::FileWaker;

@@ -12,7 +12,6 @@ mod breakers;
 mod carrying;
 mod claiming;
 mod clock;
-mod error_page;
 mod finishing;
 mod holding;
 mod leases;

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod actions;
+mod mutants;
 mod scene;
 mod scheduler;
 #[path = "../support/mod.rs"]
@@ -22,17 +23,65 @@ use std::time::{Duration, Instant};
 use support::{World, invariants};
 
 /// A queue whose transactions are stepped, and a connection that watches them.
-fn prepare() -> Option<(World, Arc<Scheduler>, postgres::Client)> {
-    let scheduler = Arc::new(Scheduler::default());
-    let hook = scheduler.clone();
-    let step: db::Step = Arc::new(move |statement| hook.arrive(statement));
-    let Some(world) = World::postgres(4, Some(step)) else {
-        testing::skip("ACCESSION_TEST_POSTGRES is not set");
-        return None;
-    };
-    let mut watcher = support::server::connect(world.url());
-    scheduler::quick_deadlocks(&mut watcher);
-    Some((world, scheduler, watcher))
+struct Interleaver {
+    world: World,
+    scheduler: Arc<Scheduler>,
+    watcher: postgres::Client,
+}
+
+impl Interleaver {
+    /// `rewrites` change statements. None where no server is named.
+    fn start(rewrites: Vec<db::Rewrite>) -> Option<Interleaver> {
+        let scheduler = Arc::new(Scheduler::default());
+        let hook = scheduler.clone();
+        let step: db::Step = Arc::new(move |statement| hook.arrive(statement));
+        let options = db::Options { step: Some(step), rewrites, ..db::Options::default() };
+        let Some(world) = World::postgres_with(4, options) else {
+            testing::skip("ACCESSION_TEST_POSTGRES is not set");
+            return None;
+        };
+        let mut watcher = support::server::connect(world.url());
+        scheduler::quick_deadlocks(&mut watcher);
+        Some(Interleaver { world, scheduler, watcher })
+    }
+
+    /// Runs the schedule of a seed and returns what is wrong afterwards.
+    fn run(&mut self, pipelines: &Pipelines, seed: u64) -> Option<String> {
+        let scene = Scene::set(&self.world, pipelines, seed);
+        let mut random = StdRng::seed_from_u64(seed);
+        let count = random.random_range(2..=4);
+        let actors: Vec<Vec<actions::Action>> = (0..count)
+            .map(|_| {
+                let length = random.random_range(1..=3);
+                (0..length).map(|_| actions::draw(&scene, &mut random)).collect()
+            })
+            .collect();
+        let mut choose = |ready: &[scheduler::Ready]| random.random_range(0..ready.len());
+        self.play(&scene, &actors, &mut choose, &format!("ACCESSION_INTERLEAVE_SEED={seed}"))
+    }
+
+    fn play(
+        &mut self,
+        scene: &Scene,
+        actors: &[Vec<actions::Action>],
+        choose: &mut dyn FnMut(&[scheduler::Ready]) -> usize,
+        what: &str,
+    ) -> Option<String> {
+        let (done, trace) =
+            self.scheduler.run(&self.world, scene, actors, &mut self.watcher, choose);
+        let mut wrong = self.world.db.write_blocking(invariants::violations).unwrap();
+        wrong.extend(self.world.db.write_blocking(scene::overdrawn).unwrap());
+        wrong.extend(actions::refuted(&done));
+        wrong.extend(scene.drain(&self.world));
+        (!wrong.is_empty()).then(|| {
+            format!(
+                "{what}\n{}\nactions: {}\nschedule:\n{}",
+                wrong.join("\n"),
+                shown(&done),
+                trace.join("\n")
+            )
+        })
+    }
 }
 
 /// An owner gives its lock up while the first in line is cancelled, wherever one overtakes the
@@ -54,10 +103,10 @@ fn ending_beside_a_cancel(
     outcome: queue::Outcome,
     set: impl Fn(&World, &Pipelines) -> (Scene, i64),
 ) {
-    let Some((world, scheduler, mut watcher)) = prepare() else { return };
-    let pipelines = scene::Pipelines::make(&world);
+    let Some(mut interleaver) = Interleaver::start(Vec::new()) else { return };
+    let pipelines = Pipelines::make(&interleaver.world);
     for (steps, begins) in (0..20).flat_map(|steps| [(steps, 0), (steps, 1)]) {
-        let (scene, cancelled) = set(&world, &pipelines);
+        let (scene, cancelled) = set(&interleaver.world, &pipelines);
         let actors = [
             vec![actions::Action::Settle(outcome.clone())],
             vec![actions::Action::Cancel(cancelled)],
@@ -69,15 +118,18 @@ fn ending_beside_a_cancel(
             let wanted = if taken > steps { 1 - begins } else { begins };
             ready.iter().position(|r| r.0 == wanted).unwrap_or(0)
         };
-        let (done, trace) = scheduler.run(&world, &scene, &actors, &mut watcher, &mut choose);
-        judge(&world, &scene, &done, &trace, &format!("after {steps} steps of {begins}"));
+        let what = format!("after {steps} steps of {begins}");
+        let wrong = interleaver.play(&scene, &actors, &mut choose, &what);
+        if let Some(wrong) = wrong {
+            panic!("{wrong}");
+        }
     }
 }
 
 #[test]
 fn transactions_in_any_order_keep_the_contract() {
-    let Some((world, scheduler, mut watcher)) = prepare() else { return };
-    let pipelines = scene::Pipelines::make(&world);
+    let Some(mut interleaver) = Interleaver::start(Vec::new()) else { return };
+    let pipelines = Pipelines::make(&interleaver.world);
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
     let seconds = number("ACCESSION_INTERLEAVE_SECONDS").unwrap_or(15);
     let replay = number("ACCESSION_INTERLEAVE_SEED");
@@ -85,44 +137,12 @@ fn transactions_in_any_order_keep_the_contract() {
     let mut seed = replay.unwrap_or_else(|| rand::random::<u32>().into());
     let mut runs = 0;
     while runs == 0 || (replay.is_none() && Instant::now() < until) {
-        run(&world, &pipelines, &scheduler, &mut watcher, seed);
+        if let Some(wrong) = interleaver.run(&pipelines, seed) {
+            panic!("{wrong}");
+        }
         (seed, runs) = (seed + 1, runs + 1);
     }
     println!("{runs} interleavings, the last of seed {}", seed - 1);
-}
-
-fn run(
-    world: &World,
-    pipelines: &Pipelines,
-    scheduler: &Arc<Scheduler>,
-    watcher: &mut postgres::Client,
-    seed: u64,
-) {
-    let scene = Scene::set(world, pipelines, seed);
-    let mut random = StdRng::seed_from_u64(seed);
-    let count = random.random_range(2..=4);
-    let actors: Vec<Vec<actions::Action>> = (0..count)
-        .map(|_| {
-            let length = random.random_range(1..=3);
-            (0..length).map(|_| actions::draw(&scene, &mut random)).collect()
-        })
-        .collect();
-    let mut choose = |ready: &[scheduler::Ready]| random.random_range(0..ready.len());
-    let (done, trace) = scheduler.run(world, &scene, &actors, watcher, &mut choose);
-    judge(world, &scene, &done, &trace, &format!("ACCESSION_INTERLEAVE_SEED={seed}"));
-}
-
-fn judge(world: &World, scene: &Scene, done: &[Done], trace: &[String], what: &str) {
-    let mut wrong = world.db.write_blocking(invariants::violations).unwrap();
-    wrong.extend(actions::refuted(done));
-    wrong.extend(scene.drain(world));
-    assert!(
-        wrong.is_empty(),
-        "{what}\n{}\nactions: {}\nschedule:\n{}",
-        wrong.join("\n"),
-        shown(done),
-        trace.join("\n")
-    );
 }
 
 fn shown(done: &[Done]) -> String {

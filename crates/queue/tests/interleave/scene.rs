@@ -168,6 +168,21 @@ impl Scene {
     }
 }
 
+/// Resources of which more is reserved than there is, one line each.
+pub fn overdrawn(tx: &mut Tx<'_>) -> db::Result<Vec<String>> {
+    const OVERDRAWN: Statement = Statement {
+        name: "overdrawn",
+        sqlite: "",
+        postgres: "select r.name from resources r
+                   where r.total < (select sum(amount) from reservations v where v.resource = r.name)",
+    };
+    let names: Vec<(String,)> = tx.query(&OVERDRAWN, &[])?;
+    Ok(names
+        .into_iter()
+        .map(|(name,)| format!("more {name} are reserved than there are"))
+        .collect())
+}
+
 fn empty(tx: &mut Tx<'_>) -> Result<()> {
     const TABLES: &[&str] = &[
         "delete from job_records",

@@ -110,7 +110,7 @@ fn on_sqlite() {
 
 #[test]
 fn on_postgres() {
-    match World::postgres(4, None) {
+    match World::postgres(4) {
         Some(world) => suite(&world),
         None => testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
     }

@@ -61,7 +61,7 @@ fn nothing_is_stranded_on_sqlite() {
 
 #[test]
 fn nothing_is_stranded_on_postgres() {
-    match World::postgres(4, None) {
+    match World::postgres(4) {
         Some(world) => nothing_is_stranded(&world),
         None => testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
     }
@@ -116,7 +116,7 @@ fn a_batch_ends_with_its_queue_on_sqlite() {
 
 #[test]
 fn a_batch_ends_with_its_queue_on_postgres() {
-    match World::postgres(1, None) {
+    match World::postgres(1) {
         Some(world) => a_batch_ends_with_its_queue(&world),
         None => testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set"),
     }

@@ -99,7 +99,7 @@ fn plan(world: &World, sql: &str) -> Vec<String> {
 
 #[test]
 fn hot_statements_use_indexes_whatever_postgres_believes() {
-    let Some(world) = World::postgres(1, None) else {
+    let Some(world) = World::postgres(1) else {
         testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set");
         return;
     };

@@ -6,7 +6,7 @@ pub mod invariants;
 pub mod server;
 pub mod worker;
 
-use db::{Address, Clock, Db, FromRow, Micros, Options, Statement, Step, Tx, Value};
+use db::{Address, Clock, Db, FromRow, Micros, Options, Statement, Tx, Value};
 use queue::rules::add;
 use queue::rules::operator::{self, Actor, JobRow};
 use queue::rules::pipelines::{self, PipelineSpec};
@@ -37,20 +37,24 @@ impl World {
     pub fn sqlite() -> World {
         let directory = tempfile::tempdir().unwrap();
         let address = Address::sqlite(directory.path().join("queue.db"));
-        World::open(address, Place::Directory(directory), 1, None)
+        World::open(address, Place::Directory(directory), 1, Options::default())
     }
 
     /// A queue in a PostgreSQL database of its own; None where no server is named.
-    pub fn postgres(connections: usize, step: Option<Step>) -> Option<World> {
-        let fresh = server::FreshDatabase::create()?;
-        let address = Address::parse(&fresh.url).unwrap();
-        Some(World::open(address, Place::Database(fresh), connections, step))
+    pub fn postgres(connections: usize) -> Option<World> {
+        World::postgres_with(connections, Options::default())
     }
 
-    fn open(address: Address, place: Place, connections: usize, step: Option<Step>) -> World {
+    /// As [`World::postgres`], with these hooks of tests.
+    pub fn postgres_with(connections: usize, hooks: Options) -> Option<World> {
+        let fresh = server::FreshDatabase::create()?;
+        let address = Address::parse(&fresh.url).unwrap();
+        Some(World::open(address, Place::Database(fresh), connections, hooks))
+    }
+
+    fn open(address: Address, place: Place, connections: usize, hooks: Options) -> World {
         let clock = Clock::manual(START);
-        let options =
-            Options { clock: clock.clone(), connections, readers: 1, step, ..Options::default() };
+        let options = Options { clock: clock.clone(), connections, readers: 1, ..hooks };
         let db = Db::open(&address, queue::MIGRATIONS, &options).unwrap();
         World { db, clock, address, place }
     }
@@ -64,7 +68,7 @@ impl World {
 
     /// As [`World::on_sqlite`] on PostgreSQL, or says that it was skipped.
     pub fn on_postgres(test: fn(&World)) {
-        let Some(world) = World::postgres(1, None) else {
+        let Some(world) = World::postgres(1) else {
             testing::skip("on PostgreSQL: ACCESSION_TEST_POSTGRES is not set");
             return;
         };

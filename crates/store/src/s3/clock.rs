@@ -1,79 +1,34 @@
 //! Moments as S3 writes and reads them.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-const DAY_SECONDS: u64 = 86_400;
+use jiff::Timestamp;
+use std::time::SystemTime;
 
 /// A moment as `20260131T235959Z`: what signatures need.
 pub(super) fn stamp(moment: SystemTime) -> String {
-    let seconds = moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let (year, month, day) = date_of(seconds / DAY_SECONDS);
-    let rest = seconds % DAY_SECONDS;
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+    let moment = Timestamp::try_from(moment).unwrap_or(Timestamp::MAX);
+    moment.strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
 /// Reads `2026-01-31T23:59:59.000Z`, with or without the fraction.
 pub(super) fn parse_iso(text: &str) -> Option<SystemTime> {
-    let text = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"))?;
-    let (date, time) = text.split_once('T')?;
-    let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
-    let mut time = time.splitn(3, ':').map(|part| part.parse::<u64>().ok());
-    let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
-    let plausible = (1970..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second <= 60;
-    if !plausible {
-        return None;
-    }
-    let seconds = days_before(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second;
-    let millis: u64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
-    Some(UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_millis(millis))
+    text.parse::<Timestamp>().ok().map(SystemTime::from)
 }
 
 /// Reads the date of an HTTP header.
 pub(super) fn parse_http(text: &str) -> Option<SystemTime> {
-    httpdate::parse_http_date(text).ok()
-}
-
-/// Days from the epoch to a date. Years are counted from March, so that the leap day is the last
-/// of its year.
-fn days_before(year: u64, month: u64, day: u64) -> u64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
-    // The days from the first of March of the year 0 to the epoch.
-    days - 719_468
-}
-
-/// The date so many days after the epoch: the same count, backwards.
-fn date_of(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, in_era) = (days / 146_097, days % 146_097);
-    let year = (in_era - in_era / 1460 + in_era / 36_524 - in_era / 146_096) / 365;
-    let in_year = in_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * in_year + 2) / 153;
-    let day = in_year - (153 * month + 2) / 5 + 1;
-    let year = era * 400 + year;
-    if month < 10 { (year, month + 3, day) } else { (year + 1, month - 9, day) }
+    jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp().into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::UNIX_EPOCH;
 
     #[test]
-    fn every_day_there_and_back() {
-        for days in 0..80_000 {
-            let (year, month, day) = date_of(days);
-            assert_eq!(days_before(year, month, day), days);
-        }
-        assert_eq!(date_of(0), (1970, 1, 1));
-        assert_eq!(date_of(19_782), (2024, 2, 29));
+    fn dates_of_headers() {
+        let moment = parse_http("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+        assert_eq!(stamp(moment), "19941106T084937Z");
+        assert_eq!(parse_http("yesterday"), None);
     }
 
     #[test]

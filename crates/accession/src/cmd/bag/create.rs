@@ -113,36 +113,12 @@ fn parse_date(text: &str) -> Result<String, String> {
 
 /// The day by the civil calendar, in UTC.
 fn today() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let (year, month, day) = civil_day(since.map_or(0, |d| d.as_secs() / 86_400));
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-/// Turns days since 1970-01-01 into a date. Counting years from March puts the leap day at the
-/// end, so that months have fixed starts.
-fn civil_day(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_are_dates() {
-        assert_eq!(civil_day(0), (1970, 1, 1));
-        assert_eq!(civil_day(11_016), (2000, 2, 29));
-        assert_eq!(civil_day(20_512), (2026, 2, 28));
-        assert_eq!(civil_day(20_513), (2026, 3, 1));
-    }
 
     #[test]
     fn dates_have_one_form() {

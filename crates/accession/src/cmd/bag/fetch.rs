@@ -2,6 +2,7 @@
 
 use super::progress::Progress;
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use bagit::{FetchOptions, HttpFetcher};
@@ -13,7 +14,7 @@ Examples:
   accession bag fetch --list bag.tar     # what is to be fetched; works on any bag
   accession bag fetch deposit/           # fetch what is missing, checked by the manifests
 
-URLs come from whoever made the bag, so addresses that are not public are refused.")]
+The maker of the bag chose the URLs, so addresses that are not public are refused.")]
 pub struct Args {
     /// The bag; a directory, if files are to be fetched into it
     bag: PathBuf,
@@ -40,7 +41,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
             "{}: only a bag that is a directory can be completed; unpack it first",
             args.bag.display()
         );
-        return Err(Failure::refused("not-a-directory", message));
+        return Err(Failure::refused(ErrorCode::NotADirectory, message));
     }
     let options = FetchOptions {
         file_bytes_max: args.max_bytes,

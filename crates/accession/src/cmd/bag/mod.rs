@@ -8,7 +8,8 @@ mod progress;
 mod validate;
 
 use crate::cli::Global;
-use crate::exit::{Exit, Failure};
+use crate::error_code::ErrorCode;
+use crate::exit::{Code, Exit, Failure};
 use bagit::{Bag, Error};
 use std::path::Path;
 
@@ -51,16 +52,16 @@ fn open(path: &Path) -> Result<Bag, Error> {
 }
 
 /// The stable code and the message of an error.
-fn failure_text(error: &Error) -> (&'static str, String) {
+fn failure_text(error: &Error) -> (Code, String) {
     let code = match error {
-        Error::Refused(_) => "refused",
-        Error::Profile { .. } => "profile",
-        Error::UnknownContainer(_) => "not-a-bag",
-        Error::StreamSpent(_) => "stream",
-        Error::Limit { .. } => "limit",
-        Error::Archive { .. } => "archive-damaged",
-        Error::Fetch { .. } => "fetch",
-        _ => "io",
+        Error::Refused(_) => queue::ErrorCode::Refused.into(),
+        Error::Profile { .. } => ErrorCode::Profile.into(),
+        Error::UnknownContainer(_) => ErrorCode::NotABag.into(),
+        Error::StreamSpent(_) => ErrorCode::Stream.into(),
+        Error::Limit { .. } => ErrorCode::Limit.into(),
+        Error::Archive { .. } => ErrorCode::ArchiveDamaged.into(),
+        Error::Fetch { .. } => ErrorCode::Fetch.into(),
+        _ => archive::ErrorCode::Io.into(),
     };
     (code, error.to_string())
 }

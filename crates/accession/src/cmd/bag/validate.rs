@@ -2,6 +2,7 @@
 
 use super::progress::{Progress, announced_bytes};
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use bagit::{Bag, Catalog, Error, Limits, Mode, Options, Problem, Profile, Report, Severity};
@@ -72,7 +73,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let unread = outcomes.iter().filter(|o| matches!(o, Outcome::Unread)).count();
     if unread > 0 {
         let message = format!("{unread} of {} bags could not be read; see above", args.bags.len());
-        return Err(Failure::unable("unread", message));
+        return Err(Failure::unable(ErrorCode::Unread, message));
     }
     let all_valid = outcomes.iter().all(|o| matches!(o, Outcome::Valid));
     Ok(if all_valid { Exit::Yes } else { Exit::No })
@@ -92,7 +93,7 @@ fn options(args: &Args, catalog: &Catalog) -> Result<Options, Failure> {
         Some(name) => Some(catalog.get(name).cloned().ok_or_else(|| {
             let message =
                 format!("profile {name}: neither a file nor in the directory of --profiles");
-            Failure::refused("profile", message)
+            Failure::refused(ErrorCode::Profile, message)
         })?),
     };
     let ratio_max = Some(args.max_ratio).filter(|ratio| *ratio > 0);
@@ -160,7 +161,7 @@ fn tell(path: &Path, result: &Result<Report, Error>, global: &Global) -> Result<
                 let value = serde_json::json!({
                     "bag": path.display().to_string(),
                     "valid": matches!(outcome, Outcome::Invalid).then_some(false),
-                    "error": {"code": failure.0, "message": failure.1},
+                    "error": {"code": failure.0.as_str(), "message": failure.1},
                 });
                 output::json(&value)?;
             }

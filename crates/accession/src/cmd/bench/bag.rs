@@ -2,6 +2,7 @@
 
 use super::timing::{Time, median};
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use bagit::source::{Members, directory::Directory};
@@ -151,14 +152,16 @@ fn make_tar(directory: &Path, target: &Path, base: &str) -> Result<(), Failure> 
 }
 
 fn unable(error: bagit::Error) -> Failure {
-    Failure::unable("bench", error.to_string())
+    Failure::unable(ErrorCode::Bench, error.to_string())
 }
 
 fn validate(path: &Path) -> Result<(), Failure> {
     let report =
         Bag::open(path).and_then(|bag| bag.validate(&Options::default())).map_err(unable)?;
     match report.problems.iter().find(|_| !report.valid) {
-        Some(problem) => Err(Failure::unable("bench", format!("the bag is not valid: {problem}"))),
+        Some(problem) => {
+            Err(Failure::unable(ErrorCode::Bench, format!("the bag is not valid: {problem}")))
+        }
         None => Ok(()),
     }
 }
@@ -170,11 +173,11 @@ fn peer(program: &Path, bag: &Path) -> Result<(), Failure> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
-        .map_err(|e| Failure::unable("peer", format!("{}: {e}", program.display())))?;
+        .map_err(|e| Failure::unable(ErrorCode::Peer, format!("{}: {e}", program.display())))?;
     if status.success() {
         return Ok(());
     }
-    Err(Failure::unable("peer", format!("{} ended with {status}", program.display())))
+    Err(Failure::unable(ErrorCode::Peer, format!("{} ended with {status}", program.display())))
 }
 
 /// What `openssl speed` says of both digests together.

@@ -4,6 +4,7 @@
 //! `$PEER_URL` is an empty directory or the address of an empty PostgreSQL database.
 
 use super::load::{Load, Tally, peak_kib};
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use clap::{Subcommand, ValueEnum};
 use db::{Address, Options};
@@ -49,7 +50,7 @@ fn open() -> Result<Load, Failure> {
         true => Address::parse(&url)?,
         false if url.is_empty() => {
             return Err(Failure::refused(
-                "bad_input",
+                queue::ErrorCode::BadInput,
                 "PEER_URL is not set; it names the database or an empty directory",
             ));
         }
@@ -66,7 +67,7 @@ pub fn run(args: Args) -> Result<Exit, Failure> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     // As in a server, jobs are added from threads of the runtime.
     let done = runtime.block_on(async { tokio::spawn(call(args.command)).await });
-    done.map_err(|e| Failure::unable("bench", e.to_string()))??;
+    done.map_err(|e| Failure::unable(ErrorCode::Bench, e.to_string()))??;
     Ok(Exit::Yes)
 }
 

@@ -1,5 +1,6 @@
 //! Work that does nothing but be counted, for measuring the queue.
 
+use crate::error_code::ErrorCode;
 use crate::exit::Failure;
 use db::{Address, Db, Options, Statement};
 use queue::rules::add::add;
@@ -118,7 +119,7 @@ impl Load {
             });
         }
         while let Some(done) = tasks.join_next().await {
-            done.map_err(|e| Failure::unable("bench", e.to_string()))??;
+            done.map_err(|e| Failure::unable(ErrorCode::Bench, e.to_string()))??;
         }
         Ok(())
     }
@@ -260,7 +261,7 @@ pub struct Running {
 impl Running {
     pub async fn stop(self) -> Result<(), Failure> {
         self.stop.send_replace(Stop::Shutdown);
-        self.task.await.map_err(|e| Failure::unable("bench", e.to_string()))??;
+        self.task.await.map_err(|e| Failure::unable(ErrorCode::Bench, e.to_string()))??;
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use super::load::peak_kib;
 use super::timing::{Time, median};
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use checkm::{Format, Header, Options, Profile, Row, Writer};
@@ -90,7 +91,7 @@ fn tell(lines: &[Measured], rows: u64, global: &Global) -> Result<(), Failure> {
 
 /// Makes an object manifest whose rows have every column.
 fn make(path: &Path, format: Format, rows: u64) -> Result<(), Failure> {
-    let unable = |e: checkm::WriteError| Failure::unable("bench", e.to_string());
+    let unable = |e: checkm::WriteError| Failure::unable(ErrorCode::Bench, e.to_string());
     let out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut writer = Writer::new(out, format, Header::new(Profile::Object)).map_err(unable)?;
     for row in 0..rows {
@@ -124,17 +125,17 @@ fn count_lines(path: &Path) -> Result<(), Failure> {
     let status = Command::new("wc").arg("-l").arg(path).stdout(Stdio::null()).status()?;
     match status.success() {
         true => Ok(()),
-        false => Err(Failure::unable("bench", format!("wc ended with {status}"))),
+        false => Err(Failure::unable(ErrorCode::Bench, format!("wc ended with {status}"))),
     }
 }
 
 fn check(path: &Path, rows: u64) -> Result<(), Failure> {
     let source = BufReader::with_capacity(256 << 10, File::open(path)?);
     let report = checkm::check(source, &Options::default())
-        .map_err(|e| Failure::unable("bench", e.to_string()))?;
+        .map_err(|e| Failure::unable(ErrorCode::Bench, e.to_string()))?;
     match report.problems().first() {
         None if report.rows() == rows => Ok(()),
-        None => Err(Failure::unable("bench", format!("{} rows were read", report.rows()))),
-        Some(problem) => Err(Failure::unable("bench", problem.to_string())),
+        None => Err(Failure::unable(ErrorCode::Bench, format!("{} rows were read", report.rows()))),
+        Some(problem) => Err(Failure::unable(ErrorCode::Bench, problem.to_string())),
     }
 }

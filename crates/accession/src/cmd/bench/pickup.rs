@@ -2,6 +2,7 @@
 //! works, and what counts is the time from before the addition to the start of the run.
 
 use super::load::Load;
+use crate::error_code::ErrorCode;
 use crate::exit::Failure;
 use db::{Address, Options};
 use std::io::Write;
@@ -61,7 +62,7 @@ pub async fn measure(
     while let Some(line) = said.next_line().await? {
         last = line;
     }
-    let failed = |why: &str| Failure::unable("bench", format!("a process failed: {why}"));
+    let failed = |why: &str| Failure::unable(ErrorCode::Bench, format!("a process failed: {why}"));
     if !added.success() || !worker.wait().await?.success() {
         return Err(failed("see above"));
     }
@@ -86,6 +87,6 @@ fn driver(
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;
-    let out = child.stdout.take().ok_or_else(|| Failure::unable("bench", "no output"))?;
+    let out = child.stdout.take().ok_or_else(|| Failure::unable(ErrorCode::Bench, "no output"))?;
     Ok((child, BufReader::new(out).lines()))
 }

@@ -5,6 +5,7 @@
 use super::load::{Load, Tally, peak_kib};
 use super::pickup;
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use db::{Address, Options};
@@ -234,12 +235,12 @@ async fn drain_by(
         .collect::<std::io::Result<_>>()?;
     for mut child in children {
         if !child.wait().await?.success() {
-            return Err(Failure::unable("bench", "a worker process failed; see above"));
+            return Err(Failure::unable(ErrorCode::Bench, "a worker process failed; see above"));
         }
     }
     let took = began.elapsed();
     if load.pending().await? {
-        return Err(Failure::unable("bench", "jobs were left when all workers had ended"));
+        return Err(Failure::unable(ErrorCode::Bench, "jobs were left when all workers had ended"));
     }
     Ok(args.jobs as f64 / took.as_secs_f64())
 }

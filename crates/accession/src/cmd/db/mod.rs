@@ -3,6 +3,7 @@
 mod migrate;
 
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Session, address};
@@ -103,7 +104,7 @@ fn sqlite_path(global: &Global, instead: &str) -> Result<PathBuf, Failure> {
     match address(global)? {
         Address::Sqlite(path) => Ok(path),
         Address::Postgres(_) => Err(Failure::refused(
-            "postgres",
+            ErrorCode::Postgres,
             format!("this is for SQLite; PostgreSQL has its own: {instead}"),
         )),
     }

@@ -130,7 +130,7 @@ impl Show {
         options: &[&str],
     ) -> Result<serde_json::Value, Failure> {
         let typed = Typed::try_parse_from(std::iter::once(&"deposit").chain(options))
-            .map_err(|e| Failure::refused("bad_input", e.to_string()))?;
+            .map_err(|e| Failure::refused(queue::ErrorCode::BadInput, e.to_string()))?;
         self.say(&format!("\n{title}"))?;
         let shown: Vec<String> = sources
             .iter()

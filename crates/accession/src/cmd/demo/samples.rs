@@ -1,11 +1,12 @@
 //! What the demo takes in.
 
+use crate::error_code::ErrorCode;
 use crate::exit::Failure;
 use bagit::WriteOptions;
 use std::path::{Path, PathBuf};
 
 fn wrong(error: bagit::Error) -> Failure {
-    Failure::unable("demo", error.to_string())
+    Failure::unable(ErrorCode::Demo, error.to_string())
 }
 
 /// A bag that is a directory.

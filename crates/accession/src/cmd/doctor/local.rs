@@ -175,7 +175,7 @@ pub fn identifiers(config: &Config) -> Vec<Finding> {
     vec![match naan.as_str() {
         "99999" => Finding::warning(
             "identifiers",
-            "ark:/99999 is for tests: such names belong to nobody",
+            "ark:/99999 is for tests: its names are not registered",
             "set identifiers.naan and identifiers.shoulder to your own before real use",
         ),
         _ => Finding::ok("identifiers", format!("ark:/{naan}/{shoulder}")),

@@ -6,6 +6,7 @@ mod walk;
 
 use crate::cli::Global;
 use crate::cmd::formats;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use pronom::{Identification, Identifier, Scope};
@@ -104,7 +105,8 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
 /// Refuses requests that cannot be meant, before anything is read.
 fn check(args: &Args) -> Result<(), Failure> {
     for path in args.paths.iter().filter(|path| path.as_os_str() != "-") {
-        let refused = |why: String| Failure::refused("path", format!("{}: {why}", path.display()));
+        let refused =
+            |why: String| Failure::refused(ErrorCode::Path, format!("{}: {why}", path.display()));
         let about = std::fs::metadata(path).map_err(|e| refused(format!("{e}; name a file")))?;
         if about.is_dir() && !args.recursive {
             return Err(refused("it is a directory; add --recursive to look into it".to_owned()));

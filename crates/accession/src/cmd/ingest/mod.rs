@@ -8,6 +8,7 @@ use super::notify::{self, Timeout};
 use super::same_name::{self, Asking};
 use super::waiting;
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use archive::app::App;
@@ -80,7 +81,7 @@ pub async fn work_on(
         _ = interrupted.wait_for(|s| *s != Stop::No) => {
             end(bars).await;
             let _ = worker.await;
-            return Err(Failure { status: 130, code: "interrupted", message: "stopped before the end; what was received is kept, and `accession work --until-empty` goes on with it".to_string() });
+            return Err(Failure { status: 130, code: ErrorCode::Interrupted.into(), message: "stopped before the end; what was received is kept, and `accession work --until-empty` goes on with it".to_string() });
         }
     };
     end(bars).await;
@@ -89,7 +90,7 @@ pub async fn work_on(
         let sent =
             notify::send(app, &ids, began, notify_timeout, &mut interrupted, global.quiet).await;
         if let Err(failure) = sent {
-            tracing::warn!(code = failure.code, "{}", failure.message);
+            tracing::warn!(code = failure.code.as_str(), "{}", failure.message);
         }
     }
     stop.send_replace(Stop::Shutdown);
@@ -97,7 +98,10 @@ pub async fn work_on(
     match worker.await {
         Ok(done) => done?,
         Err(error) => {
-            return Err(Failure::unable("worker", format!("the worker ended early: {error}")));
+            return Err(Failure::unable(
+                ErrorCode::Worker,
+                format!("the worker ended early: {error}"),
+            ));
         }
     };
     Ok(batches)

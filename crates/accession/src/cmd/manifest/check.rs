@@ -2,6 +2,7 @@
 
 use super::{open, parse_profile, reading_failed};
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use checkm::{Code, Options, Profile, Reader, Report, Severity};
@@ -68,7 +69,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     match worst {
         Some(status) => Err(Failure {
             status,
-            code: "some-unread",
+            code: ErrorCode::SomeUnread.into(),
             message: "some manifests could not be read; see above".to_string(),
         }),
         None => Ok(exit),
@@ -91,7 +92,7 @@ fn check(path: &Path, args: &Args, global: &Global) -> Result<Exit, Failure> {
 fn follow(path: &Path, options: &Options, args: &Args, global: &Global) -> Result<Exit, Failure> {
     if path == Path::new("-") {
         let message = "--follow needs a file: what standard input includes is beside no file";
-        return Err(Failure::refused("follow", message));
+        return Err(Failure::refused(ErrorCode::Follow, message));
     }
     let mut exit = Exit::Yes;
     checkm::follow(path, options, |followed| {

@@ -2,6 +2,7 @@
 
 use super::{Format, Output, check, open, parse_profile, reading_failed, refuse_mixed_output};
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use checkm::{Header, Options, Profile, Reader, WriteError, Writer};
@@ -108,14 +109,14 @@ fn refused(args: &Args, error: &WriteError) -> Result<Exit, Failure> {
         // It was tried, and the answer is no.
         other => Err(Failure {
             status: 1,
-            code: "not-convertible",
+            code: ErrorCode::NotConvertible.into(),
             message: format!("{}: {other}", args.manifest.display()),
         }),
     }
 }
 
 fn write_failed(error: &WriteError) -> Failure {
-    Failure::unable("write", error.to_string())
+    Failure::unable(ErrorCode::Write, error.to_string())
 }
 
 fn print_invalid(
@@ -125,10 +126,10 @@ fn print_invalid(
     profile: Option<Profile>,
 ) -> Result<Exit, Failure> {
     if args.output.is_none() {
-        // Rows have already gone to standard output; whoever reads them must hear of it.
+        // Rows have already gone to standard output, so its reader must get an error.
         return Err(Failure {
             status: 1,
-            code: "invalid",
+            code: archive::ErrorCode::Invalid.into(),
             message: format!(
                 "{}: {} errors, so what was printed is not to be used; see accession manifest check",
                 args.manifest.display(),

@@ -2,6 +2,7 @@
 
 use super::{Format, Output, parse_profile, refuse_mixed_output};
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use checkm::{Header, Profile, Scan, ScanError, Scanned, WriteError, Writer};
@@ -78,7 +79,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     refuse_mixed_output(global, args.output.as_deref())?;
     if !args.dir.is_dir() {
         let message = format!("{} is not a directory; name one", args.dir.display());
-        return Err(Failure::refused("not-a-directory", message));
+        return Err(Failure::refused(ErrorCode::NotADirectory, message));
     }
     let settings = scan(&args);
     settings.check().map_err(|error| stopped(&args, Stop::Scan(error)))?;
@@ -143,19 +144,23 @@ fn scan(args: &Args) -> Scan {
 fn stopped(args: &Args, stop: Stop) -> Failure {
     match stop {
         Stop::Scan(error @ ScanError::NoBaseUrl(_)) => {
-            Failure::refused("base-url", format!("{error}, with --base-url"))
+            Failure::refused(ErrorCode::BaseUrl, format!("{error}, with --base-url"))
         }
         Stop::Scan(error @ ScanError::BadBaseUrl { .. }) => {
-            Failure::refused("base-url", error.to_string())
+            Failure::refused(ErrorCode::BaseUrl, error.to_string())
         }
-        Stop::Scan(error @ (ScanError::NotUtf8(_) | ScanError::NotFile { .. })) => {
-            Failure { status: 1, code: "not-listable", message: format!("{error}, with --skip") }
+        Stop::Scan(error @ (ScanError::NotUtf8(_) | ScanError::NotFile { .. })) => Failure {
+            status: 1,
+            code: ErrorCode::NotListable.into(),
+            message: format!("{error}, with --skip"),
+        },
+        Stop::Scan(error) => Failure::unable(ErrorCode::Read, error.to_string()),
+        Stop::Write(error @ WriteError::Write(_)) => {
+            Failure::unable(ErrorCode::Write, error.to_string())
         }
-        Stop::Scan(error) => Failure::unable("read", error.to_string()),
-        Stop::Write(error @ WriteError::Write(_)) => Failure::unable("write", error.to_string()),
         Stop::Write(error) => Failure {
             status: 1,
-            code: "not-listable",
+            code: ErrorCode::NotListable.into(),
             message: format!("{}: {error}", args.dir.display()),
         },
     }

@@ -5,6 +5,7 @@ mod convert;
 mod make;
 
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use checkm::Profile;
 use std::io::{BufReader, Read};
@@ -72,7 +73,7 @@ fn open(path: &Path, global: &Global) -> Result<BufReader<Box<dyn Read>>, Failur
     let unable = |e: std::io::Error| {
         let message =
             format!("cannot read {}: {e}; check the name and your rights", path.display());
-        Failure::unable("read", message)
+        Failure::unable(ErrorCode::Read, message)
     };
     let (source, length): (Box<dyn Read>, _) = if path == Path::new("-") {
         (Box::new(std::io::stdin()), None)
@@ -81,7 +82,7 @@ fn open(path: &Path, global: &Global) -> Result<BufReader<Box<dyn Read>>, Failur
         let meta = file.metadata().map_err(unable)?;
         if meta.is_dir() {
             let message = format!("{} is a directory; name a manifest in it", path.display());
-            return Err(Failure::refused("directory", message));
+            return Err(Failure::refused(ErrorCode::Directory, message));
         }
         (Box::new(file), meta.is_file().then_some(meta.len()))
     };
@@ -96,7 +97,7 @@ fn open(path: &Path, global: &Global) -> Result<BufReader<Box<dyn Read>>, Failur
 }
 
 fn reading_failed(path: &Path, error: &checkm::Error) -> Failure {
-    Failure::unable("read", format!("{}: {error}", path.display()))
+    Failure::unable(ErrorCode::Read, format!("{}: {error}", path.display()))
 }
 
 /// A file that appears under its name only when it is complete.
@@ -115,7 +116,7 @@ impl Output {
                 let file = new_in(parent).map_err(|e| {
                     let message =
                         format!("cannot write in {}: {e}; choose another output", parent.display());
-                    Failure::unable("write", message)
+                    Failure::unable(ErrorCode::Write, message)
                 })?;
                 Some(file)
             }
@@ -134,7 +135,7 @@ impl Output {
     fn keep(self) -> Result<(), Failure> {
         let (Some(path), Some(temporary)) = (self.path, self.temporary) else { return Ok(()) };
         let unable = |e: std::io::Error| {
-            Failure::unable("write", format!("cannot write {}: {e}", path.display()))
+            Failure::unable(ErrorCode::Write, format!("cannot write {}: {e}", path.display()))
         };
         temporary.as_file().sync_all().map_err(unable)?;
         temporary.persist(&path).map(drop).map_err(|e| unable(e.error))
@@ -159,7 +160,7 @@ fn new_in(directory: &Path) -> std::io::Result<tempfile::NamedTempFile> {
 fn refuse_mixed_output(global: &Global, output: Option<&Path>) -> Result<(), Failure> {
     if global.json && output.is_none() {
         let message = "--json prints a summary, and the manifest goes to standard output too; name a file with --output";
-        return Err(Failure::refused("output", message));
+        return Err(Failure::refused(ErrorCode::Output, message));
     }
     Ok(())
 }

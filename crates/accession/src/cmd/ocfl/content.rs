@@ -3,6 +3,7 @@
 use super::named::Naming;
 use super::{failure, open_root, open_store, until_interrupted, version};
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use futures_util::TryStreamExt;
@@ -63,7 +64,7 @@ pub async fn export(args: ExportArgs, global: &Global) -> Result<Exit, Failure> 
     let there = target.list("", &options).await.map_err(|error| failure(error.into()))?;
     if !there.entries.is_empty() {
         let message = format!("{directory} is not empty; name a new or empty directory");
-        return Err(Failure::refused("not-empty", message));
+        return Err(Failure::refused(ErrorCode::NotEmpty, message));
     }
     let bar = match global.quiet {
         true => indicatif::ProgressBar::hidden(),

@@ -3,6 +3,7 @@
 use super::named::{Naming, root_address};
 use super::{failure, open_root, open_store};
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::parse_duration;
@@ -32,7 +33,7 @@ pub struct InitArgs {
 
 pub async fn init(args: InitArgs, global: &Global) -> Result<Exit, Failure> {
     let config = serde_json::from_str(&args.layout_config).map_err(|error| {
-        Failure::refused("layout", format!("--layout-config is not JSON: {error}"))
+        Failure::refused(ErrorCode::Layout, format!("--layout-config is not JSON: {error}"))
     })?;
     let layout = Layout::from_config(&args.layout, &config).map_err(|e| failure(e.into()))?;
     let spec = if args.spec == "1.0" { Spec::V1_0 } else { Spec::V1_1 };
@@ -203,7 +204,7 @@ pub async fn purge(args: PurgeArgs, global: &Global) -> Result<Exit, Failure> {
         let object = root.object(&id).await.map_err(failure)?;
         let head = object.inventory().head();
         let message = format!("{id} has versions v1 to {head}; add --yes to remove them all");
-        return Err(Failure::refused("not-confirmed", message));
+        return Err(Failure::refused(ErrorCode::PurgeNotConfirmed, message));
     }
     match root.purge(&id).await {
         // It may have been purged before, and its versions kept.

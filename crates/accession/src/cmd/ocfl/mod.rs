@@ -8,7 +8,8 @@ mod show;
 mod validate;
 
 use crate::cli::Global;
-use crate::exit::{Exit, Failure};
+use crate::error_code::ErrorCode;
+use crate::exit::{Code, Exit, Failure};
 use ocfl::{StorageRoot, VersionName};
 use std::future::Future;
 use std::path::Path;
@@ -151,18 +152,24 @@ async fn open_object(
 fn failure(error: ocfl::Error) -> Failure {
     use ocfl::Error as E;
     let message = error.to_string();
-    let no = |code| Failure { status: 1, code, message: message.clone() };
+    let no = |code: Code| Failure::not_found(code, message.clone());
     match &error {
-        E::NoSuchObject(_) | E::NoSuchVersion { .. } | E::NoSuchFile { .. } => no("not-found"),
-        E::NotARoot(_) => no("not-a-root"),
-        E::Invalid { .. } => no("invalid"),
-        E::NotEmpty(_) => Failure::refused("not-empty", message),
-        E::Layout(_) | E::NoLayout { .. } => Failure::refused("layout", message),
-        E::BadPath(..) | E::BadId(_) => Failure::refused("bad-name", message),
-        E::Conflict { .. } | E::UnfinishedWrite { .. } => Failure::refused("conflict", message),
-        E::Limit { .. } => Failure::refused("limit", message),
-        E::Store(error) if error.kind() == store::ErrorKind::Corrupt => no("corrupt"),
-        _ => Failure::unable("store", message),
+        E::NoSuchObject(_) | E::NoSuchVersion { .. } | E::NoSuchFile { .. } => {
+            no(ErrorCode::NotFound.into())
+        }
+        E::NotARoot(_) => no(ErrorCode::NotARoot.into()),
+        E::Invalid { .. } => no(archive::ErrorCode::Invalid.into()),
+        E::NotEmpty(_) => Failure::refused(ErrorCode::NotEmpty, message),
+        E::Layout(_) | E::NoLayout { .. } => Failure::refused(ErrorCode::Layout, message),
+        E::BadPath(..) | E::BadId(_) => Failure::refused(ErrorCode::BadName, message),
+        E::Conflict { .. } | E::UnfinishedWrite { .. } => {
+            Failure::refused(ErrorCode::Conflict, message)
+        }
+        E::Limit { .. } => Failure::refused(ErrorCode::Limit, message),
+        E::Store(error) if error.kind() == store::ErrorKind::Corrupt => {
+            no(ErrorCode::Corrupt.into())
+        }
+        _ => Failure::unable(ErrorCode::Store, message),
     }
 }
 
@@ -179,7 +186,7 @@ async fn until_interrupted<T>(
     tokio::select! {
         done = work => done,
         _ = tokio::signal::ctrl_c() => {
-            Err(Failure { status: 130, code: "interrupted", message: "interrupted".to_owned() })
+            Err(Failure { status: 130, code: ErrorCode::Interrupted.into(), message: "interrupted".to_owned() })
         }
     }
 }

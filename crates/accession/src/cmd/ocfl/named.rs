@@ -4,6 +4,7 @@
 use super::failure;
 use crate::cli::Global;
 use crate::cmd::app;
+use crate::error_code::ErrorCode;
 use crate::exit::Failure;
 use crate::session::existing;
 use archive::registry::view;
@@ -79,7 +80,7 @@ impl Naming {
 fn usage(wanted: &[&str]) -> Failure {
     let wanted = wanted.join(" ");
     Failure::refused(
-        "usage",
+        ErrorCode::Usage,
         format!("write ROOT {wanted}, or --store NAME {wanted}; --help has examples"),
     )
 }
@@ -102,7 +103,9 @@ pub fn root_address(
     match (root, store) {
         (_, Some(store)) => store_address(&store, global),
         (Some(root), None) => Ok(address(&root, global)),
-        (None, None) => Err(Failure::refused("usage", "name a storage root, or --store NAME")),
+        (None, None) => {
+            Err(Failure::refused(ErrorCode::Usage, "name a storage root, or --store NAME"))
+        }
     }
 }
 
@@ -112,7 +115,7 @@ pub fn store_address(name: &str, global: &Global) -> Result<String, Failure> {
     stores.get(name).cloned().ok_or_else(|| {
         let names: Vec<&str> = stores.keys().map(String::as_str).collect();
         Failure::refused(
-            "unknown_store",
+            archive::ErrorCode::UnknownStore,
             format!("no store `{name}` is configured; there are: {}", names.join(", ")),
         )
     })
@@ -130,7 +133,7 @@ pub async fn identifier(name: &str, global: &Global) -> Result<Option<String>, F
     let wanted = name.to_string();
     match session.db.read(move |tx| view::find(tx, &wanted)).await {
         Ok(object) if object.identifier != name => Ok(Some(object.identifier)),
-        Err(error) if error.code() == "ambiguous" => Err(error.into()),
+        Err(error) if error.is(archive::ErrorCode::Ambiguous) => Err(error.into()),
         // The root has been asked already, and its answer stands.
         _ => Ok(None),
     }

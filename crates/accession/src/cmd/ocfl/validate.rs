@@ -3,6 +3,7 @@
 use super::named::{Naming, address, store_address};
 use super::{failure, open_store, until_interrupted};
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use ocfl::{Findings, StorageRoot, Validation};
@@ -64,10 +65,15 @@ pub async fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let (place, ids) = match (&args.naming.store, args.names.as_slice()) {
         (Some(store), ids) => (store_address(store, global)?, ids),
         (None, [place, ids @ ..]) => (address(place, global), ids),
-        (None, []) => return Err(Failure::refused("usage", "name a storage root or an object")),
+        (None, []) => {
+            return Err(Failure::refused(ErrorCode::Usage, "name a storage root or an object"));
+        }
     };
     if args.object && !ids.is_empty() {
-        return Err(Failure::refused("usage", "--object takes one place and no identifiers"));
+        return Err(Failure::refused(
+            ErrorCode::Usage,
+            "--object takes one place and no identifiers",
+        ));
     }
     let store = open_store(&place, false).await?;
     let bar = match global.quiet {
@@ -93,7 +99,7 @@ pub async fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
             let message = format!(
                 "{places} could not be checked; see above what prevents it, then validate again"
             );
-            Err(Failure::unable("unchecked", message))
+            Err(Failure::unable(ErrorCode::Unchecked, message))
         }
         None => Ok(Exit::Yes),
     }

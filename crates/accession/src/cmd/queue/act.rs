@@ -2,6 +2,7 @@
 
 use super::define::told;
 use crate::cli::{Global, number};
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_duration};
@@ -71,7 +72,7 @@ pub fn retry(args: Retry, global: &Global) -> Result<Exit, Failure> {
         args.name.is_some() || args.code.is_some() || args.target.is_some() || args.batch.is_some();
     if !(filtered || args.all || args.dry_run) {
         return Err(Failure::refused(
-            "no_filter",
+            ErrorCode::NoFilter,
             "this would requeue every failed job of every queue; name a queue, --code, --target or --batch, or say --all",
         ));
     }

@@ -3,6 +3,7 @@
 
 use super::define::told;
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session, parse_time};
@@ -86,7 +87,7 @@ struct JsonLine {
 pub fn run(args: Add, global: &Global) -> Result<Exit, Failure> {
     if args.subjects.is_empty() && args.from.is_none() {
         return Err(Failure::refused(
-            "bad_input",
+            queue::ErrorCode::BadInput,
             "nothing to add: name subjects, or a file of them with --from",
         ));
     }
@@ -173,7 +174,7 @@ fn read_line(
     payload_max: i64,
 ) -> Result<NewJob, Failure> {
     let bad = |why: String| {
-        Failure::refused("bad_line", format!("line {line}: {why}; nothing was added"))
+        Failure::refused(ErrorCode::BadLine, format!("line {line}: {why}; nothing was added"))
     };
     let encode = |bytes: &[u8]| subject::encode(bytes).map_err(|e| bad(e.to_string()));
     let job = match args.format {
@@ -304,8 +305,9 @@ struct Input {
 impl Input {
     fn open(from: &Path, format: Format) -> Result<Input, Failure> {
         let shown = from.display().to_string();
-        let unable =
-            |e: std::io::Error| Failure::unable("io", format!("{shown} cannot be read: {e}"));
+        let unable = |e: std::io::Error| {
+            Failure::unable(archive::ErrorCode::Io, format!("{shown} cannot be read: {e}"))
+        };
         if from != Path::new("-") {
             return Ok(Input { file: File::open(from).map_err(unable)?, format, shown });
         }
@@ -320,7 +322,7 @@ impl Input {
         each: &mut dyn FnMut(u64, &[u8]) -> Result<(), Failure>,
     ) -> Result<u64, Failure> {
         let unable = |e: std::io::Error| {
-            Failure::unable("io", format!("{} cannot be read: {e}", self.shown))
+            Failure::unable(archive::ErrorCode::Io, format!("{} cannot be read: {e}", self.shown))
         };
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0)).map_err(unable)?;
@@ -337,7 +339,7 @@ impl Input {
             number += 1;
             if read as u64 == LINE_BYTES_MAX {
                 return Err(Failure::refused(
-                    "bad_line",
+                    ErrorCode::BadLine,
                     format!("line {number}: longer than {LINE_BYTES_MAX} bytes; nothing was added"),
                 ));
             }

@@ -26,7 +26,7 @@ pub struct Create {
     /// Every add is a job of its own, even if the subject waits already
     #[arg(long)]
     no_coalesce: bool,
-    /// The stage a requeued job resumes at if its lock was used meanwhile (default: the first)
+    /// The stage at which a requeued job resumes if another job has used its lock (default: the first)
     #[arg(long, value_name = "STAGE")]
     restart: Option<String>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, Failure> {
         .map(|setting| match setting.split_once('=') {
             Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
             _ => Err(Failure::refused(
-                "bad_input",
+                queue::ErrorCode::BadInput,
                 format!("`{setting}` is not SETTING=VALUE, as in workers=4"),
             )),
         })
@@ -50,7 +50,7 @@ fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, Failure> {
 pub fn create(args: Create, global: &Global) -> Result<Exit, Failure> {
     if archive::setup::is_taken(&args.name) {
         return Err(Failure::refused(
-            "name_taken",
+            archive::ErrorCode::NameTaken,
             format!(
                 "`{}` is a pipeline of the archive itself; choose another name for the queue",
                 args.name
@@ -264,7 +264,7 @@ pub fn budget(args: Budget, global: &Global) -> Result<Exit, Failure> {
         "none" => None,
         text => Some(text.parse::<i64>().map_err(|_| {
             Failure::refused(
-                "bad_input",
+                queue::ErrorCode::BadInput,
                 format!("`{text}` is not a whole number; give an amount, or `none` for no limit"),
             )
         })?),

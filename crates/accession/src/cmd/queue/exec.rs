@@ -13,6 +13,7 @@ use crate::cmd::queue::guard;
 use crate::cmd::queue::handed::Handed;
 use crate::cmd::queue::program_lock::{ProgramLock, byte_of};
 use crate::cmd::queue::template;
+use crate::error_code::ErrorCode;
 use queue::runtime::{Context, Handler, Stop};
 use queue::{Claimed, JobError, Outcome, subject};
 use std::collections::VecDeque;
@@ -59,7 +60,7 @@ impl Handler for Exec {
         match self.run_program(job, context).await {
             Ok(outcome) => outcome,
             Err(error) => Outcome::Transient(JobError::new(
-                "exec",
+                ErrorCode::Exec,
                 format!("the program could not be run: {error}"),
             )),
         }
@@ -79,7 +80,7 @@ impl Exec {
         let raw = subject::decode(&job.subject);
         if raw.contains(&0) {
             return Ok(Outcome::Permanent(JobError::new(
-                "nul_in_subject",
+                ErrorCode::NulInSubject,
                 "the subject has a NUL byte, which no program can be given; rename it",
             )));
         }
@@ -220,7 +221,7 @@ impl Exec {
         if ended.timed_out {
             let limit = self.timeout.map_or(0, |t| t.as_secs());
             return Outcome::Transient(JobError::new(
-                "timeout",
+                queue::ErrorCode::Timeout,
                 said(format!("it took longer than {limit} s (--timeout) and was stopped")),
             ));
         }
@@ -238,13 +239,13 @@ impl Exec {
         };
         match code {
             75 => Outcome::Transient(JobError::new(
-                "exit_75",
+                ErrorCode::Exit75,
                 said("the program asks to be run again later (exit 75)".to_string()),
             )),
             69 => {
                 let target = ended.last_out.clone().unwrap_or_default();
                 let error = JobError::new(
-                    "exit_69",
+                    ErrorCode::Exit69,
                     said(format!("something it needs is unavailable (exit 69): {target}")),
                 );
                 Outcome::Transient(if target.trim().is_empty() {

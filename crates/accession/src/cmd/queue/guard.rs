@@ -52,7 +52,7 @@ fn moment(time: Duration) -> Instant {
     now.checked_add(time.saturating_sub(clock())).unwrap_or(now)
 }
 
-enum News {
+enum GuardMessage {
     Lease(Instant),
     Stop,
     WorkerGone,
@@ -84,20 +84,20 @@ pub fn run(args: Guard) -> Result<Exit, Failure> {
     let (news, inbox) = channel();
     let sender = news.clone();
     std::thread::spawn(move || listen(input, &sender));
-    std::thread::spawn(move || drop(news.send(News::Ended(child.wait()))));
+    std::thread::spawn(move || drop(news.send(GuardMessage::Ended(child.wait()))));
     let mut kill_at: Option<Instant> = None;
     let mut stopped = false;
     loop {
         let wake = kill_at.map_or(lease_ends, |at| at.min(lease_ends));
         match inbox.recv_timeout(wake.saturating_duration_since(Instant::now())) {
-            Ok(News::Lease(until)) => lease_ends = until,
-            Ok(News::Stop | News::WorkerGone) if kill_at.is_none() => {
+            Ok(GuardMessage::Lease(until)) => lease_ends = until,
+            Ok(GuardMessage::Stop | GuardMessage::WorkerGone) if kill_at.is_none() => {
                 stopped = true;
                 signal(group, Signal::SIGTERM);
                 kill_at = Some(Instant::now() + Duration::from_millis(args.grace_ms));
             }
-            Ok(News::Stop | News::WorkerGone) => {}
-            Ok(News::Ended(status)) => {
+            Ok(GuardMessage::Stop | GuardMessage::WorkerGone) => {}
+            Ok(GuardMessage::Ended(status)) => {
                 // Whatever it left behind in its group goes too.
                 signal(group, Signal::SIGKILL);
                 let status = status?;
@@ -139,18 +139,18 @@ fn read_payload(input: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
     Ok(payload)
 }
 
-fn listen(mut input: impl BufRead, news: &Sender<News>) {
+fn listen(mut input: impl BufRead, news: &Sender<GuardMessage>) {
     let mut line = String::new();
     loop {
         line.clear();
         let heard = match input.read_line(&mut line) {
-            Ok(0) | Err(_) => News::WorkerGone,
+            Ok(0) | Err(_) => GuardMessage::WorkerGone,
             Ok(_) => match line.trim().strip_prefix("lease ").and_then(|ms| ms.parse().ok()) {
-                Some(ms) => News::Lease(moment(Duration::from_millis(ms))),
-                None => News::Stop,
+                Some(ms) => GuardMessage::Lease(moment(Duration::from_millis(ms))),
+                None => GuardMessage::Stop,
             },
         };
-        let last = matches!(heard, News::WorkerGone);
+        let last = matches!(heard, GuardMessage::WorkerGone);
         if news.send(heard).is_err() || last {
             return;
         }

@@ -1,6 +1,7 @@
 //! The state of a job, to a program and back: the program gets it as text in `ACCESSION_STATE`, and
 //! writes a new one to the file that `ACCESSION_STATE_OUT` names.
 
+use crate::error_code::ErrorCode;
 use queue::{Handover, JobError, JobState, Outcome};
 use std::fs::File;
 use std::io::{self, Read};
@@ -34,7 +35,7 @@ impl Handed {
             );
             Outcome::Permanent(JobError::new(code, why))
         };
-        let bad = |why| refused("bad_state", why);
+        let bad = |why| refused(ErrorCode::BadState.as_str(), why);
         let mut text = Vec::new();
         let read =
             File::open(self.out()).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text));
@@ -45,7 +46,7 @@ impl Handed {
                 let why = format!(
                     "it has more than {BYTES_MAX} bytes; keep large data in a file and name it in the state"
                 );
-                return refused("state_too_large", why);
+                return refused(queue::ErrorCode::StateTooLarge.as_str(), why);
             }
             Ok(_) if text.trim_ascii().is_empty() => return Outcome::success(),
             Ok(_) => {}

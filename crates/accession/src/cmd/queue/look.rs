@@ -81,7 +81,7 @@ fn status_named(name: &str) -> Result<Status, Failure> {
     Status::from_name(name).ok_or_else(|| {
         let all: Vec<&str> = Status::ALL.iter().map(|s| s.name()).collect();
         Failure::refused(
-            "unknown",
+            queue::ErrorCode::Unknown,
             format!("there is no status `{name}`; there are: {}", all.join(", ")),
         )
     })

@@ -14,6 +14,7 @@ mod template;
 mod watch;
 mod work;
 
+use crate::error_code::ErrorCode;
 pub use look::print_stats;
 pub use work::stop_on_signals;
 
@@ -110,7 +111,7 @@ fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
     }
     if !std::io::stdin().is_terminal() {
         return Err(Failure::refused(
-            "not_confirmed",
+            ErrorCode::NotConfirmed,
             format!("{question} Say --yes if you mean it; nothing was changed"),
         ));
     }
@@ -119,6 +120,6 @@ fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
     std::io::stdin().lock().read_line(&mut answer)?;
     match answer.trim() {
         "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::refused("not_confirmed", "nothing was changed")),
+        _ => Err(Failure::refused(ErrorCode::NotConfirmed, "nothing was changed")),
     }
 }

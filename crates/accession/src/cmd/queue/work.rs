@@ -3,6 +3,7 @@
 use super::exec::Exec;
 use super::template;
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Session, data_directory, make_private, parse_duration};
@@ -83,11 +84,14 @@ pub struct WorkArgs {
 
 pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
     if args.lease < Duration::from_secs(1) {
-        return Err(Failure::refused("bad_input", "--lease must be at least 1 second"));
+        return Err(Failure::refused(
+            queue::ErrorCode::BadInput,
+            "--lease must be at least 1 second",
+        ));
     }
     template::check(&args.exec).map_err(|place| {
         Failure::refused(
-            "unsafe_template",
+            ErrorCode::UnsafeTemplate,
             format!(
                 "--exec has {{subject}} {place}, where the shell would run what a subject contains; write it as a word of its own, or write \"$ACCESSION_SUBJECT\" there, with the double quotes"
             ),
@@ -155,7 +159,7 @@ pub fn run(args: WorkArgs, global: &Global) -> Result<Exit, Failure> {
     runtime.shutdown_background();
     if let Some(why) = missing.lock().unwrap_or_else(PoisonError::into_inner).take() {
         return Err(Failure::refused(
-            "no_such_program",
+            ErrorCode::NoSuchProgram,
             format!("the program cannot be run: {why}; no job was failed, correct --exec"),
         ));
     }
@@ -190,7 +194,7 @@ fn capacity(pairs: &[String]) -> Result<BTreeMap<String, i64>, Failure> {
                 .and_then(|(name, amount)| Some((name.to_string(), amount.parse().ok()?)));
             parsed.ok_or_else(|| {
                 Failure::refused(
-                    "bad_input",
+                    queue::ErrorCode::BadInput,
                     format!("`{pair}` is not RESOURCE=AMOUNT, as in memory_bytes=8000000000"),
                 )
             })

@@ -4,6 +4,7 @@ mod trials;
 mod verdict;
 
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use clap::Subcommand;
@@ -236,9 +237,9 @@ fn milliseconds(duration: Duration) -> f64 {
 }
 
 fn wrong_url(error: store::Error) -> Failure {
-    Failure::refused("store-url", error.to_string())
+    Failure::refused(ErrorCode::StoreUrl, error.to_string())
 }
 
 fn unreachable(error: store::Error) -> Failure {
-    Failure::unable("store-unreachable", error.to_string())
+    Failure::unable(ErrorCode::StoreUnreachable, error.to_string())
 }

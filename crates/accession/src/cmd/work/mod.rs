@@ -5,6 +5,7 @@ mod console;
 use super::app;
 use super::notify;
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::parse_duration;
@@ -54,7 +55,10 @@ pub struct Args {
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     check(&args.stages)?;
     if args.lease < Duration::from_secs(1) {
-        return Err(Failure::refused("bad_input", "--lease must be at least 1 second"));
+        return Err(Failure::refused(
+            queue::ErrorCode::BadInput,
+            "--lease must be at least 1 second",
+        ));
     }
     let (app, _) = app::open(global, db::Options::default())?;
     check_watching(&args, app.settings.watches.len())?;
@@ -132,13 +136,13 @@ fn check_watching(args: &Args, places: usize) -> Result<(), Failure> {
     let alone = named && args.stages.iter().all(|s| s == WATCHING);
     if named && places == 0 {
         return Err(Failure::refused(
-            "nothing_to_watch",
+            ErrorCode::NothingToWatch,
             "the configuration names no drop folder and no receiving bucket; add a `[[watch]]` section, or leave `watching` out of --stages",
         ));
     }
     if alone && args.until_empty {
         return Err(Failure::refused(
-            "bad_input",
+            queue::ErrorCode::BadInput,
             "watching has no end, so --until-empty cannot be used with `--stages watching`; leave it out, or name other stages too",
         ));
     }
@@ -158,7 +162,7 @@ fn check(stages: &[String]) -> Result<(), Failure> {
     match stages.iter().find(|s| !known.contains(&s.as_str()) && !shown.contains(s)) {
         None => Ok(()),
         Some(unknown) => Err(Failure::refused(
-            "unknown",
+            queue::ErrorCode::Unknown,
             format!("there is no stage `{unknown}`; there are: {}", known.join(", ")),
         )),
     }

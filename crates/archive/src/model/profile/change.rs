@@ -1,6 +1,7 @@
 //! Changing a profile by dotted name: `accession collection set C callback.url=https://…`.
 
 use super::Profile;
+use crate::ErrorCode;
 use crate::config::{place, readings};
 use crate::{Error, Result};
 
@@ -32,7 +33,7 @@ impl Profile {
 
 fn refused(message: String) -> Error {
     let advice = "docs/configuration.md lists what a profile can say";
-    Error::permanent("profile_value", format!("{message}; {advice}"))
+    Error::permanent(ErrorCode::ProfileValue, format!("{message}; {advice}"))
 }
 
 #[cfg(test)]

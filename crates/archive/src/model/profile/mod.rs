@@ -2,6 +2,7 @@
 
 mod change;
 
+use crate::ErrorCode;
 use crate::config::{Problem, bytes, check_bounds, check_name};
 use crate::model::item::Update;
 use crate::{Error, Result};
@@ -201,7 +202,7 @@ impl Profile {
     /// Reads a profile as it is kept in the database.
     pub fn from_json(text: &str) -> Result<Profile> {
         serde_json::from_str(text).map_err(|error| {
-            Error::permanent("profile_unreadable", format!("a collection's profile cannot be read: {error}; set it anew with `accession collection set`"))
+            Error::permanent(ErrorCode::ProfileUnreadable, format!("a collection's profile cannot be read: {error}; set it anew with `accession collection set`"))
         })
     }
 

@@ -7,12 +7,10 @@ use crate::model::deposit_kind::DepositKind;
 use crate::model::error::into_queue;
 use crate::model::error::{Error, Result};
 use crate::model::item::Source;
-use crate::model::problem::Problems;
+use crate::package::Owner;
 use crate::package::kind;
 use crate::package::payload;
 use crate::package::unpack::unwritable;
-use crate::package::validate::check_claimed;
-use crate::package::{Form, Owner, Package};
 use crate::pipeline::Stage;
 use crate::pipeline::ingest::room::DiskRoom;
 use crate::registry::deposit::{Deposit, find};
@@ -61,7 +59,7 @@ pub(super) fn refuse(job: &Claimed, context: &Context, error: Error) -> Outcome 
     context.record(move |tx| {
         let now = tx.now();
         match batch::fail(tx, now, id, &text) {
-            // It was cancelled or deleted meanwhile.
+            // It was cancelled or deleted while this ran.
             Err(queue::Error::Refused(_)) => Ok(()),
             done => done.map(|_| ()),
         }
@@ -155,15 +153,6 @@ async fn take(app: &Arc<App>, deposit: &Deposit, to: &Path) -> Result<()> {
 
 /// Compares the manifest with the digest that was given for it.
 fn check(payloads: &Path, name: &str, deposit: &Deposit) -> Result<()> {
-    if let Some(claimed) = deposit.options.claimed.clone() {
-        let path = payloads.join(name);
-        let package = Package::at(Owner::Archive, Form::File, &path, &deposit.name)?;
-        let mut problems = Problems::default();
-        check_claimed(&package, &claimed, &(Arc::new(|_| true) as _), &mut problems)?;
-        if problems.has_errors() {
-            let what = format!("the manifest {}", deposit.name);
-            return Err(Error::Invalid { what, problems: Box::new(problems) });
-        }
-    }
-    Ok(())
+    let claimed = deposit.options.claimed.as_ref();
+    payload::check_digest(Owner::Archive, &payloads.join(name), &deposit.name, claimed)
 }

@@ -3,6 +3,7 @@
 
 use super::batch_of;
 use super::examining::{of_job, refuse};
+use crate::ErrorCode;
 use crate::app::App;
 use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
@@ -69,7 +70,7 @@ async fn expand(app: &Arc<App>, job: &Claimed, context: &Context) -> Result<Outc
             false => batch::fill(tx, &catalog, id, &last),
         };
         match filled.and_then(|()| batch::accept(tx, now, id)) {
-            // It was cancelled or deleted meanwhile.
+            // It was cancelled or deleted while this ran.
             Err(queue::Error::Refused(_)) => Ok(()),
             done => done.map(|_| ()),
         }
@@ -158,7 +159,7 @@ impl Expander {
             {
                 let (name, line) = (&self.deposit.name, row.place.line);
                 let message = format!("line {line} of {name}: {error}");
-                problems.error("url_credentials", &format!("{name} line {line}"), message);
+                problems.error(ErrorCode::UrlCredentials, &format!("{name} line {line}"), message);
                 continue;
             }
             number += 1;
@@ -246,7 +247,7 @@ pub fn open(path: &Path, name: &str) -> Result<checkm::Reader<BufReader<std::fs:
 
 pub fn broken(name: &str, error: &checkm::Error) -> Error {
     Error::permanent(
-        "manifest_unreadable",
+        ErrorCode::ManifestUnreadable,
         format!("the manifest {name} cannot be read: {error}; submit it again"),
     )
 }

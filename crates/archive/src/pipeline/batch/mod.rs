@@ -4,6 +4,7 @@ pub mod examining;
 pub mod expanding;
 
 use super::{Pipeline, StageEntry};
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
 use crate::model::pipelines;
 
@@ -17,6 +18,6 @@ const STAGES: [StageEntry; 2] =
 fn batch_of(job: &queue::Claimed) -> Result<i64> {
     let text = job.payload.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
     text.parse().map_err(|_| {
-        Error::permanent("bad_payload", "the job does not name its batch; deposit again")
+        Error::permanent(ErrorCode::BadPayload, "the job does not name its batch; deposit again")
     })
 }

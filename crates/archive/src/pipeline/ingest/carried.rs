@@ -2,6 +2,7 @@
 
 use super::Run;
 use super::resolving::update_of;
+use crate::ErrorCode;
 use crate::metadata;
 use crate::model::codes::Change;
 use crate::model::error::{Error, Result};
@@ -137,7 +138,7 @@ impl Carried {
             }
             if hasher.finish().to_string() != digest {
                 return Err(Error::transient(
-                    "store_corrupt",
+                    ErrorCode::StoreCorrupt,
                     format!(
                         "store {} does not give back what was put at {key}; check the store",
                         place.name

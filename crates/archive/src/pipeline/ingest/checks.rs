@@ -1,11 +1,12 @@
 //! Programs of a collection that look at what is deposited: a virus scanner, a format checker.
 //! A verdict is an event; a refusal fails the job with what the program said.
 
+use crate::ErrorCode;
 use crate::blocking::blocking;
 use crate::model::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::problem::Problems;
-use crate::model::profile::{Check, Fails, Per};
+use crate::model::profile::{Check, Fails, Per, Profile};
 use crate::package::program::{self, Verdict};
 use crate::package::unpack::unwritable;
 use crate::package::{Package, fingerprint, unreadable};
@@ -25,10 +26,7 @@ pub async fn run(run: &Run<'_>, package: &Package, left: &[JobFile]) -> Result<V
         let mut problems = Problems::default();
         let looked = match check.per {
             Per::Package => {
-                let path = package.path();
-                let before = identity(package, &path)?;
-                one(check, &path, &package.name, &mut problems).await?;
-                same(package, &path, before)?;
+                whole(check, package, &mut problems).await?;
                 1
             }
             Per::File => every_file(run, check, package, left, &mut problems).await?,
@@ -52,6 +50,70 @@ pub async fn run(run: &Run<'_>, package: &Package, left: &[JobFile]) -> Result<V
         events.push(event.outcome("warning").note(problems.text(&check.name)));
     }
     Ok(events)
+}
+
+/// A file of a package.
+pub struct Listed {
+    pub number: i64,
+    pub path: String,
+    pub locator: Vec<u8>,
+}
+
+/// Runs every check of a collection on a package that is not deposited. `directory` is for copies of
+/// files that are in an archive.
+pub async fn before_deposit(
+    profile: &Profile,
+    package: &Package,
+    files: &[Listed],
+    directory: &Path,
+    problems: &mut Problems,
+) -> Result<()> {
+    for check in &profile.checks {
+        let mut found = Problems::default();
+        match check.per {
+            Per::Package => whole(check, package, &mut found).await?,
+            Per::File => {
+                let members = package.open()?;
+                for file in files {
+                    one_file(check, package, &members, directory, file, &mut found).await?;
+                }
+            }
+        }
+        if check.fails == Fails::Job {
+            problems.take(found);
+        } else {
+            problems.take_as_warnings(found);
+        }
+    }
+    Ok(())
+}
+
+/// Looks at a package as a whole.
+async fn whole(check: &Check, package: &Package, problems: &mut Problems) -> Result<()> {
+    let path = package.path();
+    let before = identity(package, &path)?;
+    one(check, &path, &package.name, problems).await?;
+    same(package, &path, before)
+}
+
+/// Looks at a file of a package.
+async fn one_file(
+    check: &Check,
+    package: &Package,
+    members: &Arc<dyn bagit::source::Members>,
+    directory: &Path,
+    file: &Listed,
+    problems: &mut Problems,
+) -> Result<()> {
+    let path = laid_out(package, members, directory, file).await?;
+    let is_copy = path.starts_with(directory);
+    let before = if is_copy { None } else { identity(package, &path)? };
+    one(check, &path, &file.path, problems).await?;
+    match is_copy {
+        true => _ = std::fs::remove_file(&path),
+        false => same(package, &path, before)?,
+    }
+    Ok(())
 }
 
 /// The fingerprint of the file that a program is to look at; `None` of a directory. A link in its
@@ -80,7 +142,7 @@ async fn one(check: &Check, path: &Path, shown: &str, problems: &mut Problems) -
         Verdict::Clean { .. } => Ok(()),
         Verdict::Refused { output } => {
             let message = format!("{shown} was refused by the check {}: {output}", check.name);
-            problems.error("check_refused", shown, message);
+            problems.error(ErrorCode::CheckRefused, shown, message);
             Ok(())
         }
         failed @ Verdict::Failed { .. } => failed.into_result(check, shown).map(|_| ()),
@@ -113,15 +175,8 @@ async fn every_file(
             },
         };
         for file in page {
-            let path = laid_out(package, &members, &directory, &file).await?;
-            let shown = file.path.clone();
-            let is_copy = path.starts_with(&directory);
-            let before = if is_copy { None } else { identity(package, &path)? };
-            one(check, &path, &shown, problems).await?;
-            match is_copy {
-                true => _ = std::fs::remove_file(&path),
-                false => same(package, &path, before)?,
-            }
+            let listed = Listed { number: file.number, path: file.path, locator: file.locator };
+            one_file(check, package, &members, &directory, &listed, problems).await?;
             count += 1;
         }
         if run.context.stop() != queue::runtime::Stop::No {
@@ -135,7 +190,7 @@ async fn laid_out(
     package: &Package,
     members: &Arc<dyn bagit::source::Members>,
     directory: &Path,
-    file: &JobFile,
+    file: &Listed,
 ) -> Result<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     match package.form {
@@ -157,7 +212,7 @@ async fn laid_out(
         let mut out = std::fs::File::create(&into).map_err(|e| unwritable(&into, e))?;
         let mut reader = members
             .open(&locator)
-            .map_err(|e| Error::transient("package_unreadable", e.to_string()))?;
+            .map_err(|e| Error::transient(ErrorCode::PackageUnreadable, e.to_string()))?;
         std::io::copy(&mut reader, &mut out).map_err(|e| unwritable(&into, e))?;
         Ok(())
     })

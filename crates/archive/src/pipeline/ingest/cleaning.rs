@@ -3,6 +3,7 @@
 //! makes an object count as not preserved.
 
 use super::{Run, Step, failpoint};
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
 use crate::package::fingerprint_of;
 use crate::pipeline::ingest::provisioning::give_back;
@@ -31,7 +32,7 @@ impl Step for Cleaning {
 pub fn remove_directory(directory: &Path) -> Result<()> {
     match std::fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::transient(
-            "work_space",
+            ErrorCode::WorkSpace,
             format!(
                 "{} cannot be removed: {error}; remove it by hand, the object is preserved",
                 directory.display()

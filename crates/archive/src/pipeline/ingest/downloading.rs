@@ -5,6 +5,7 @@ use super::estimating::{self, Wanted};
 use super::meter::bytes;
 use super::room::JobRoom;
 use super::{Run, Step, failpoint, reads_packages};
+use crate::ErrorCode;
 use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
 use crate::model::item::{ExpectedDigest, Source};
@@ -192,7 +193,7 @@ async fn fetch(
         file.source.as_deref().and_then(|source| serde_json::from_str(source).ok()).ok_or_else(
             || {
                 Error::permanent(
-                    "bad_payload",
+                    ErrorCode::BadPayload,
                     format!(
                         "{} does not say where it is fetched from; requeue the job from estimating",
                         file.path

@@ -3,6 +3,7 @@
 
 use super::room::DiskRoom;
 use super::{Run, Step};
+use crate::ErrorCode;
 use crate::model::codes::Change;
 use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
@@ -30,7 +31,7 @@ use std::time::Instant;
 const PORTION: usize = 500;
 const AT_ONCE: usize = 16;
 /// What a compressed package is expected to grow by, until it is known.
-const GROWTH: i64 = 4;
+pub(crate) const GROWTH: i64 = 4;
 
 /// Where a file of an object is fetched from, and what it must be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +86,7 @@ impl Step for Estimating {
             _ => Handover::default(),
         };
         if needed.is_none() {
-            // Nobody knows how long it will take; what is known goes first.
+            // Jobs of known size go first.
             handover.priority = Some((run.job.priority + 10).min(99));
             handover.note = Some("its size is not known".to_string());
         }
@@ -104,7 +105,7 @@ fn in_place(item: &Item, path: PathBuf) -> Result<Option<i64>> {
         ) => file,
         _ => {
             return Err(Error::permanent(
-                "not_as_announced",
+                ErrorCode::NotAsAnnounced,
                 format!(
                     "{} is not the {:?} that was announced; deposit it again",
                     path.display(),
@@ -178,7 +179,7 @@ async fn manifest(run: &Run<'_>) -> Result<Option<i64>> {
                 Err(error) => {
                     let place = format!("{name} line {}", wanted.line);
                     problems.error(
-                        "url_not_there",
+                        ErrorCode::UrlNotThere,
                         &place,
                         format!("line {} of {name}: {error}", wanted.line),
                     );
@@ -257,16 +258,19 @@ fn read_rows(
     let mut problems = Problems::default();
     take_report(name, &report, &mut problems);
     if number == 0 && !problems.has_errors() {
-        problems.error(
-            "manifest_empty",
-            name,
-            format!("{name} names no files; submit one that does"),
-        );
+        names_nothing(name, &mut problems);
     }
     Ok(problems)
 }
 
-fn compare_size(
+/// Adds the problem of a manifest that names no files.
+pub(crate) fn names_nothing(name: &str, problems: &mut Problems) {
+    let message = format!("{name} names no files; submit one that does");
+    problems.error(ErrorCode::ManifestNamesNoFiles, name, message);
+}
+
+/// Adds a problem where a file has another size at its source than its manifest says.
+pub(crate) fn compare_size(
     name: &str,
     path: &str,
     wanted: &Wanted,
@@ -278,7 +282,7 @@ fn compare_size(
     {
         let line = wanted.line;
         problems.error(
-            "size_mismatch",
+            ErrorCode::SizeMismatch,
             &format!("{name} line {line}"),
             format!("line {line} of {name}: {path} has {found} bytes at its source, and the manifest says {said}; correct the manifest or the file"),
         );

@@ -1,5 +1,5 @@
 //! The format of every file. Hashing found it out on the way; this stage counts and records it,
-//! and never fails a job for what nobody knows.
+//! and never fails a job because a format is unknown.
 
 use super::{Run, Step};
 use crate::model::error::{Error, Result};

@@ -62,7 +62,7 @@ impl Meter {
         what.map(|(what, total)| Progress::bytes(what, self.0.done.load(Ordering::Relaxed), total))
     }
 
-    /// Does the work, and says meanwhile how far it is. What cannot be said now is said later: no
+    /// Does the work, and reports its progress. A report that cannot be written now is written later: no
     /// work fails for it.
     pub async fn during<T>(&self, context: &Context, work: impl Future<Output = T>) -> T {
         let telling = async {

@@ -2,7 +2,7 @@
 //! stopped at.
 
 mod carried;
-mod checks;
+pub mod checks;
 pub mod cleaning;
 pub mod downloading;
 mod earlier;
@@ -22,6 +22,7 @@ pub mod validating;
 pub mod verifying;
 
 use super::{Pipeline, Stage, StageEntry, failpoint};
+use crate::ErrorCode;
 use crate::app::App;
 use crate::model::error::{Error, Result};
 use crate::model::item::Item;
@@ -208,7 +209,7 @@ impl<S: Step> Handler for StepHandler<S> {
 /// Whether what was handed over is not what its depositor said it was: its digest is another one.
 /// Only another deposit can help. Rows of manifests name what can be corrected in its place.
 fn is_of_another(job: &Claimed, error: &queue::JobError) -> bool {
-    error.code == "digest_mismatch"
+    error.code == ErrorCode::DigestMismatch.as_str()
         && Item::parse(job.payload.as_deref())
             .is_ok_and(|item| item.line.is_none() && item.claimed.is_some())
 }
@@ -266,7 +267,7 @@ impl<S: Step> StepHandler<S> {
 /// stage, so that this is met only where something went wrong.
 fn discarded(job: i64) -> Error {
     Error::permanent(
-        "data_discarded",
+        ErrorCode::DataDiscarded,
         format!(
             "what the job had read was discarded after its retention; read it again with `accession jobs requeue {job} --to {}`",
             ingest::FIRST_STAGE

@@ -2,6 +2,7 @@
 
 use super::room::step;
 use super::{Run, Step};
+use crate::ErrorCode;
 use crate::app::WorkSpace;
 use crate::model::error::{Error, Result};
 use crate::package::unpack::unwritable;
@@ -43,7 +44,7 @@ impl Step for Provisioning {
                 Ok(onward())
             }
             (now, Admission::Later(why)) => Ok(Outcome::Wait { due: now + AGAIN_MICROS, why }),
-            (_, Admission::Never(why)) => Err(Error::permanent("work_space_too_small", why)),
+            (_, Admission::Never(why)) => Err(Error::permanent(ErrorCode::WorkSpaceTooSmall, why)),
         }
     }
 }
@@ -76,6 +77,17 @@ impl Space {
     /// The bytes that may be used where anything is written.
     pub fn stopped(&self) -> u64 {
         self.share(self.stop_percent)
+    }
+
+    /// Why a job that needs so many bytes is never admitted; `None` if it may be.
+    pub fn never_has(&self, bytes: u64, work_space: &str) -> Option<String> {
+        let limit = self.admitted();
+        (bytes > limit).then(|| {
+            format!(
+                "it needs {bytes} bytes of work space, and {}% of `{work_space}` are {limit}; give it a larger work space",
+                self.admit_percent
+            )
+        })
     }
 
     fn share(&self, percent: u64) -> u64 {
@@ -111,11 +123,8 @@ pub fn admit(
     const FAILED: Statement = statement!(space::failed_with_data);
     let (bytes, more) = (needed.bytes, needed.bytes.saturating_sub(needed.written));
     let limit = space.admitted();
-    if bytes > limit {
-        return Ok(Admission::Never(format!(
-            "it needs {bytes} bytes of work space, and {}% of `{work_space}` are {limit}; give it a larger work space",
-            space.admit_percent
-        )));
+    if let Some(why) = space.never_has(bytes, work_space) {
+        return Ok(Admission::Never(why));
     }
     // Two jobs that ask at once must not both get the last of it.
     tx.send(&LOCK, &[])?;

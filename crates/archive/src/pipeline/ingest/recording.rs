@@ -5,6 +5,7 @@
 use super::resolving::update_of;
 use super::storing::submitter;
 use super::{Run, Step, failpoint, waits_for_disks};
+use crate::ErrorCode;
 use crate::model::error::{Error, Result, into_queue};
 use crate::model::item::Update;
 use crate::registry::ingest;
@@ -35,7 +36,10 @@ impl Step for Recording {
         let version = run.ingest.version.unwrap_or(0);
         let named = ocfl::VersionName::FIRST;
         let name = (1..version).try_fold(named, |name, _| name.next()).ok_or_else(|| {
-            Error::permanent("versions_full", "the object has as many versions as there can be")
+            Error::permanent(
+                ErrorCode::VersionsFull,
+                "the object has as many versions as there can be",
+            )
         })?;
         try_join_all(run.ingest.stores.iter().map(|(store, waiting)| async {
             let place = run.app.stores.get(store).await?;

@@ -4,6 +4,7 @@
 use super::earlier::{self, Counted, Repairs};
 use super::verifying::fixity_check;
 use super::{Run, Step, failpoint, waits_for_disks};
+use crate::ErrorCode;
 use crate::metadata::Metadata;
 use crate::model::codes::ObjectState;
 use crate::model::error::Result;
@@ -75,7 +76,7 @@ impl Step for Resolving {
         summary.derived = asked.identity.derived.then(|| asked.identity.local_ids.concat());
         // A run that begins again has warned of them already.
         for warning in &resolved.warnings {
-            let warning = format!("[local_id_taken] {warning}");
+            let warning = format!("[{}] {warning}", ErrorCode::LocalIdTaken);
             if !summary.warnings.contains(&warning) {
                 summary.warnings.push(warning);
             }
@@ -126,8 +127,8 @@ async fn warn_of_directories(run: &mut Run<'_>, head: i64) -> Result<()> {
     if count == 0 {
         return Ok(());
     }
-    let told = "[directories_not_recorded]";
-    run.ingest.summary.warnings.retain(|warning| !warning.starts_with(told));
+    let told = format!("[{}]", ErrorCode::DirectoriesNotRecorded);
+    run.ingest.summary.warnings.retain(|warning| !warning.starts_with(&told));
     run.ingest.summary.warnings.push(format!(
         "{told} empty directories ({count}) are new, and nothing else is: they make no version, so they are not recorded"
     ));

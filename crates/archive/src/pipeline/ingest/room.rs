@@ -5,6 +5,7 @@
 
 use super::Run;
 use super::provisioning::{Admission, Demand, Space, admit};
+use crate::ErrorCode;
 use crate::app::{App, WorkSpace};
 use crate::model::error::{Error, Result};
 use crate::transfer::fetch::Room;
@@ -54,7 +55,7 @@ impl JobRoom {
         match answer {
             Admission::Admitted => Ok(demand.bytes),
             Admission::Later(why) => Err(no_space(work, &why)),
-            Admission::Never(why) => Err(Error::permanent("work_space_too_small", why)),
+            Admission::Never(why) => Err(Error::permanent(ErrorCode::WorkSpaceTooSmall, why)),
         }
     }
 }
@@ -117,7 +118,7 @@ impl Room for DiskRoom {
 fn no_space(work: &WorkSpace, why: &str) -> Error {
     let shown = work.path.display();
     let message = format!("there is no more room in {shown}: {why}; make room, or try again later");
-    Error::transient("no_space", message).at("work space")
+    Error::transient(ErrorCode::NoSpace, message).at("work space")
 }
 
 fn reserved_by(tx: &mut Tx<'_>, job: i64) -> Result<u64> {

@@ -9,6 +9,7 @@ use super::resolving::update_of;
 use super::under_way::UnderWay;
 use super::verifying::{sha256, sha256_of_package};
 use super::{Run, Step, StopFlag, failpoint, waits_for_disks};
+use crate::ErrorCode;
 use crate::blocking::blocking;
 use crate::model::error::{Error, Result};
 use crate::model::item::Update;
@@ -79,7 +80,7 @@ pub(super) async fn begin_meter(run: &Run<'_>, what: &'static str, stores: usize
 
 pub(super) fn package(run: &Run<'_>) -> Result<Package> {
     run.ingest.package.clone().ok_or_else(|| {
-        Error::permanent("no_package", "the job has no package any more; deposit it again")
+        Error::permanent(ErrorCode::NoPackage, "the job has no package any more; deposit it again")
     })
 }
 
@@ -102,7 +103,7 @@ pub(super) async fn begin(run: &Run<'_>, place: &Place, leftovers: Leftovers) ->
     let version = i64::from(draft.version().number());
     if Some(version) != run.ingest.version {
         return Err(Error::permanent(
-            "store_out_of_step",
+            ErrorCode::StoreOutOfStep,
             format!(
                 "store {} would make version {version} of {}, and the registry version {}; run `accession check {}` to see what is missing, and `accession registry rebuild --from {}` if the database is newer than the store",
                 place.name,
@@ -201,7 +202,7 @@ async fn store(
 pub(super) fn digest(file: &JobFile) -> Result<&str> {
     file.sha512.as_deref().ok_or_else(|| {
         Error::permanent(
-            "not_read",
+            ErrorCode::NotRead,
             format!("{} was never read; requeue the job from validating", file.path),
         )
         .about(&file.path)
@@ -388,7 +389,7 @@ pub(super) fn unreadable(path: &str, error: &std::io::Error) -> Error {
         return crate::package::not_opened(path, refused).about(path);
     }
     Error::transient(
-        "package_unreadable",
+        ErrorCode::PackageUnreadable,
         format!("{path} cannot be read from the package any more: {error}"),
     )
     .about(path)

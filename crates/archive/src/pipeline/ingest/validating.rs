@@ -4,6 +4,7 @@
 use super::checks;
 use super::room::JobRoom;
 use super::{Run, Step, downloading, failpoint, reads_packages};
+use crate::ErrorCode;
 use crate::blocking::blocking;
 use crate::metadata::Metadata;
 use crate::model::codes::Change;
@@ -66,7 +67,7 @@ fn original(run: &Run<'_>) -> Result<Package> {
     let (kind, name) = (run.item.kind, &run.item.name);
     let not_fetched = || {
         Error::permanent(
-            "no_package",
+            ErrorCode::NoPackage,
             format!(
                 "the package was not fetched; fetch it with `accession jobs requeue {} --to downloading`",
                 run.id()
@@ -290,19 +291,10 @@ async fn fetched(run: Run<'_>) -> Result<Outcome> {
         bytes: u64::try_from(bytes).unwrap_or(0),
     };
     let mut problems = Problems::default();
-    if survey.files > most.files_max || survey.bytes > most.bytes_max {
-        problems.error(
-            "too_large",
-            run.name(),
-            format!(
-                "{}: {files} files of {bytes} bytes are more than the collection takes ({} files, {} bytes)",
-                run.name(), most.files_max, most.bytes_max
-            ),
-        );
-    }
+    most.check_listed(run.name(), survey.files, survey.bytes, &mut problems);
     let Some(package) = run.ingest.package.clone() else {
         return Err(Error::permanent(
-            "no_package",
+            ErrorCode::NoPackage,
             "the files were not fetched; requeue the job from downloading",
         ));
     };
@@ -332,7 +324,7 @@ async fn finish(
     };
     if checked.survey.is_bag && !run.profile.payload_kinds.contains(&PayloadKind::Bag) {
         return Err(Error::permanent(
-            "payload_kind",
+            ErrorCode::PayloadKind,
             format!(
                 "{} is a bag, and collection `{}` takes none",
                 run.name(),
@@ -342,7 +334,7 @@ async fn finish(
     }
     if run.profile.bag_profile.is_some() && !checked.survey.is_bag && !package.fetched {
         checked.problems.error(
-            "not_a_bag",
+            ErrorCode::NotABag,
             run.name(),
             format!("{} is no bag, and the collection's bag profile asks for one", run.name()),
         );
@@ -415,7 +407,7 @@ fn renamed(problems: &Problems) -> Option<String> {
     let all: Vec<&str> = problems
         .listed
         .iter()
-        .filter(|p| p.code.ends_with("path_not_utf8"))
+        .filter(|p| p.is(ErrorCode::PathNotUtf8) || p.is(bagit::Code::PathNotUtf8))
         .map(|p| p.place.as_str())
         .collect();
     let more =

@@ -11,6 +11,7 @@ use super::resolving::update_of;
 use super::storing::{begin, begin_meter, digest, package, put, unreadable};
 use super::under_way::UnderWay;
 use super::{Run, Step, failpoint, waits_for_disks};
+use crate::ErrorCode;
 use crate::blocking::blocking;
 use crate::model::error::{Error, Result};
 use crate::model::event::{Event, ingested_at};
@@ -181,7 +182,7 @@ async fn verify(
             let again = begin(run, place, Leftovers::Adopt).await?;
             put(run, place, members, &again, missing, None).await?;
             return Err(Error::transient(
-                "store_lost_files",
+                ErrorCode::StoreLostFiles,
                 format!(
                     "store {}: {lost} files that were stored were not there any more; they are stored again, and looked at once more",
                     place.name
@@ -311,7 +312,8 @@ async fn compare(
                 let mut task = JoinSet::new();
                 task.spawn(look(place.clone(), members.clone(), file, key, run.meter.clone()));
                 let looked = task.join_next().await.transpose();
-                let looked = looked.map_err(|e| Error::transient("look_ended", e.to_string()))?;
+                let looked =
+                    looked.map_err(|e| Error::transient(ErrorCode::LookEnded, e.to_string()))?;
                 Ok::<_, Error>((number, looked.unwrap_or(Ok(None))?))
             });
         }
@@ -380,7 +382,7 @@ async fn same(
         }
         if !meta.availability.is_readable() {
             return Err(Error::permanent(
-                "cold_store_unverifiable",
+                ErrorCode::ColdStoreUnverifiable,
                 format!(
                     "store {} keeps {} where it cannot be read back at once, and keeps no SHA-256 of it; make it a later store of the collection, or choose a class that can be read",
                     place.name, file.path
@@ -440,7 +442,7 @@ pub(super) async fn sha256_of_package(
 
 fn package_changed(file: &JobFile) -> Error {
     Error::permanent(
-        "package_changed",
+        ErrorCode::PackageChanged,
         format!(
             "{} is not what it was when it was validated; deposit the package again when it is complete",
             file.path
@@ -455,7 +457,7 @@ pub(super) fn differs(place: &Place, members: &Arc<dyn Members>, file: &JobFile)
     match members.open(&file.locator).and_then(|mut reader| hash(&mut *reader, &mut hasher)) {
         Err(error) => unreadable(&file.path, &error),
         Ok(()) if file.sha512.as_deref() == Some(hasher.finish().to_string().as_str()) => Error::transient(
-            "store_corrupt",
+            ErrorCode::StoreCorrupt,
             format!(
                 "store {} does not have the bytes of {} that were sent to it; send them again with `accession jobs requeue JOB --to storing`, and check the store if it happens again",
                 place.name, file.path

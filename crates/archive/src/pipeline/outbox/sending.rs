@@ -1,6 +1,7 @@
 //! Sends one message of the outbox.
 
 use super::attachments;
+use crate::ErrorCode;
 use crate::app::App;
 use crate::config::{AllowPrivate, MailSection, MailSecurity, read_secret};
 use crate::model::error::{Error, Result};
@@ -40,7 +41,7 @@ impl Handler for Sending {
 
 async fn send(app: &Arc<App>, job: &Claimed, context: &Context) -> Result<Outcome> {
     let text = String::from_utf8_lossy(job.payload.as_deref().unwrap_or_default()).into_owned();
-    let wrong = || Error::permanent("bad_payload", "the job does not name its message");
+    let wrong = || Error::permanent(ErrorCode::BadPayload, "the job does not name its message");
     let id: i64 = text.parse().map_err(|_| wrong())?;
     let kept = app.db.read(move |tx| messages::find(tx, id)).await?.ok_or_else(wrong)?;
     if kept.sent_at.is_some() {
@@ -108,7 +109,7 @@ async fn review_text(app: &Arc<App>, jobs: Vec<i64>, total: i64) -> Result<Strin
 fn settings(app: &App) -> Result<MailSettings> {
     let section: &MailSection = app.settings.mail.as_ref().ok_or_else(|| {
         Error::permanent(
-            "mail_not_configured",
+            ErrorCode::MailNotConfigured,
             "there is no [mail] in the configuration; add it, then requeue the job",
         )
     })?;

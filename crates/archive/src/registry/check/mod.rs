@@ -9,6 +9,7 @@ mod content;
 pub mod outcome;
 
 use super::view::{self, CopyView, ObjectView};
+use crate::ErrorCode;
 use crate::app::App;
 use crate::model::codes::ObjectState;
 use crate::model::error::{Error, Result};
@@ -144,7 +145,7 @@ async fn recorded(app: &Arc<App>, object: &ObjectView, store: &str) -> Result<Op
             let object = match view::find(tx, &identifier) {
                 Ok(object) if object.state == ObjectState::Active => object,
                 Ok(_) => return Ok(None),
-                Err(error) if error.code() == "unknown_object" => return Ok(None),
+                Err(error) if error.is(ErrorCode::UnknownObject) => return Ok(None),
                 Err(error) => return Err(error),
             };
             Ok(view::copies(tx, object.id)?.into_iter().find(|copy| copy.store == store))

@@ -6,6 +6,7 @@ mod restore;
 
 use super::view;
 use super::walk::Outage;
+use crate::ErrorCode;
 use crate::app::App;
 use crate::model::error::{Error, Result};
 use crate::stores::{Place, object_error};
@@ -195,7 +196,7 @@ fn adopt(tx: &mut Tx<'_>, copy: &AnotherCopy) -> Result<bool> {
     if like.is_none() && !has_files(tx, id, copy)? {
         let name = copy.object.id();
         return Err(Error::permanent(
-            "different_content",
+            ErrorCode::DifferentContent,
             format!(
                 "the registry has {name} with other files; `accession objects files {name}` shows them, and `accession ocfl` the store's own"
             ),

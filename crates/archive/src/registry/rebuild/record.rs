@@ -1,6 +1,7 @@
 //! Reads the record that a version carries. It is kept in a file while its object is restored,
 //! because it has a line for each of any number of files.
 
+use crate::ErrorCode;
 use crate::blocking::blocking;
 use crate::model::error::{Error, Result};
 use crate::model::event::Event;
@@ -42,7 +43,7 @@ pub(super) async fn read(
     let number = version.name();
     let file = object.file(Some(number), RECORD).map_err(|_| {
         Error::permanent(
-            "no_record",
+            ErrorCode::NoRecord,
             format!(
                 "version {number} of {} carries no {RECORD}; it was not written by this program",
                 object.id()
@@ -66,7 +67,7 @@ pub(super) async fn read(
 }
 
 fn damaged(name: &str, what: &str) -> Error {
-    Error::permanent("bad_record", format!("{name}: {what}"))
+    Error::permanent(ErrorCode::BadRecord, format!("{name}: {what}"))
 }
 
 fn parse(name: String, lines: File) -> Result<Record> {
@@ -106,7 +107,8 @@ fn for_each_line(
     mut lines: &File,
     mut take: impl FnMut(Line) -> Result<()>,
 ) -> Result<()> {
-    let failed = |e: std::io::Error| Error::transient("record_unreadable", format!("{name}: {e}"));
+    let failed =
+        |e: std::io::Error| Error::transient(ErrorCode::RecordUnreadable, format!("{name}: {e}"));
     lines.seek(SeekFrom::Start(0)).map_err(failed)?;
     let mut reader = BufReader::new(lines);
     let mut text = Vec::new();

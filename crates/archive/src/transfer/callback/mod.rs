@@ -10,6 +10,7 @@
 //!
 //! The id stands in the body too (`id`), and so is signed. [`verify`] is a receiver's check.
 
+use crate::ErrorCode;
 use crate::transfer::http::{self, Failure, Request};
 use crate::{Error, Result};
 use digest::{hmac_sha256, to_hex, verify_hmac_sha256};
@@ -55,18 +56,18 @@ impl Callback {
     ) -> Result<()> {
         let (_, host) = http::scheme_and_host(&self.url).map_err(|why| {
             Error::permanent(
-                "callback.url",
+                ErrorCode::CallbackUrl,
                 format!("{why}; correct the collection's callback URL"),
             )
         })?;
         if self.secret.is_empty() {
             let message = "the collection has a callback URL but no secret to sign with; set one";
-            return Err(Error::permanent("callback.secret", message));
+            return Err(Error::permanent(ErrorCode::CallbackSecret, message));
         }
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.:/".contains(&b);
         if id.is_empty() || id.len() > 200 || !id.bytes().all(plain) {
             return Err(Error::permanent(
-                "callback.id",
+                ErrorCode::CallbackId,
                 format!("{id:?} cannot be the id of a callback"),
             ));
         }
@@ -75,7 +76,7 @@ impl Callback {
         let body = serde_json::Value::Object(fields).to_string().into_bytes();
         if body.len() > BODY_BYTES_MAX {
             let message = format!("a callback of {} bytes is too large", body.len());
-            return Err(Error::permanent("callback.too-large", message));
+            return Err(Error::permanent(ErrorCode::CallbackTooLarge, message));
         }
         let request = Request {
             method: "POST",
@@ -97,11 +98,11 @@ impl Callback {
                     "the callback to {} is not sent: {why}; correct the URL, or allow private addresses in the settings",
                     without_secrets(&self.url)
                 );
-                Err(Error::permanent("callback.refused-address", message))
+                Err(Error::permanent(ErrorCode::CallbackRefusedAddress, message))
             }
             Err(Failure::Unreachable(why)) => {
                 let message = format!("{host} did not take the callback: {why}");
-                Err(Error::transient("callback.unreachable", message).at(host))
+                Err(Error::transient(ErrorCode::CallbackUnreachable, message).at(host))
             }
         }
     }
@@ -114,19 +115,19 @@ fn answered(host: &str, status: u16) -> Result<()> {
     match status {
         200..=299 => Ok(()),
         300..=399 => permanent(
-            "callback.redirected",
+            ErrorCode::CallbackRedirected,
             "redirects are not followed; set the collection's callback URL to where it goes",
         ),
         410 => permanent(
-            "callback.gone",
-            "nobody is there any more; remove the collection's callback URL",
+            ErrorCode::CallbackGone,
+            "the address is gone for good; remove the collection's callback URL",
         ),
         408 | 425 | 429 | 500..=599 => {
             let message = format!("{host} answered the callback with {status}");
-            Err(Error::transient("callback.unavailable", message).at(host))
+            Err(Error::transient(ErrorCode::CallbackUnavailable, message).at(host))
         }
         _ => permanent(
-            "callback.refused",
+            ErrorCode::CallbackRefused,
             "have its operator look, or correct the URL and secret, then retry",
         ),
     }

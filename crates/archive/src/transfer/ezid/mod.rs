@@ -4,6 +4,7 @@
 //! is derived from the job here, and EZID is asked to *create* exactly that one, marked as this
 //! job's. Asked again it says that it exists, and the mark says that it is ours.
 
+use crate::ErrorCode;
 use crate::identifier::{Ark, Minter};
 use crate::metadata::Metadata;
 use crate::transfer::http::{self, Answer, Failure, Request};
@@ -66,7 +67,7 @@ impl Ezid {
             "the first {NAMES_MAX} names under {} belong to others; give the collection another shoulder",
             self.shoulder
         );
-        Err(Error::permanent("ezid.taken", message))
+        Err(Error::permanent(ErrorCode::EzidTaken, message))
     }
 
     fn minter(&self) -> Result<Minter> {
@@ -78,14 +79,14 @@ impl Ezid {
     fn check_address(&self) -> Result<()> {
         let (scheme, host) = http::scheme_and_host(&self.base_url).map_err(|why| {
             Error::permanent(
-                "ezid.address",
+                ErrorCode::EzidAddress,
                 format!("the address of EZID: {why}; correct the setting"),
             )
         })?;
         if scheme != "https" && !["localhost", "127.0.0.1", "[::1]"].contains(&host.as_str()) {
             let message =
                 format!("{} would get the password unprotected; use https", self.base_url);
-            return Err(Error::permanent("ezid.address", message));
+            return Err(Error::permanent(ErrorCode::EzidAddress, message));
         }
         Ok(())
     }
@@ -131,11 +132,11 @@ impl Ezid {
             Failure::Refused(why) => {
                 let message =
                     format!("{} cannot be asked: {why}; correct its address", self.base_url);
-                Error::permanent("ezid.address", message)
+                Error::permanent(ErrorCode::EzidAddress, message)
             }
             Failure::Unreachable(why) => {
                 let message = format!("EZID at {} did not answer: {why}", self.base_url);
-                Error::transient("ezid.unreachable", message).at(TARGET)
+                Error::transient(ErrorCode::EzidUnreachable, message).at(TARGET)
             }
         })
     }
@@ -144,14 +145,19 @@ impl Ezid {
 fn refusal(status: u16, said: &str) -> Error {
     let said: String = said.chars().filter(|c| !c.is_control()).take(300).collect();
     let (code, advice) = match status {
-        401 => ("ezid.unauthorized", "correct the user and password of EZID in the settings"),
-        403 => ("ezid.forbidden", "have EZID allow this user the shoulder, or change the shoulder"),
+        401 => {
+            (ErrorCode::EzidUnauthorized, "correct the user and password of EZID in the settings")
+        }
+        403 => (
+            ErrorCode::EzidForbidden,
+            "have EZID allow this user the shoulder, or change the shoulder",
+        ),
         408 | 425 | 429 | 500.. => {
             let message = format!("EZID answered {status}: {said}");
-            return Error::transient("ezid.unavailable", message).at(TARGET);
+            return Error::transient(ErrorCode::EzidUnavailable, message).at(TARGET);
         }
-        200..=399 => ("ezid.answer", "check that the address of EZID is right"),
-        _ => ("ezid.refused", "check the shoulder and the metadata of the deposit"),
+        200..=399 => (ErrorCode::EzidAnswer, "check that the address of EZID is right"),
+        _ => (ErrorCode::EzidRefused, "check the shoulder and the metadata of the deposit"),
     };
     Error::permanent(code, format!("EZID answered {status}: {said}; {advice}"))
 }

@@ -2,6 +2,7 @@
 
 use super::testing::{End, Reply, Server};
 use super::*;
+use crate::ErrorCode;
 use crate::config::AllowPrivate;
 use std::sync::Mutex;
 
@@ -167,7 +168,7 @@ impl Room for Bounded {
         let mut room = self.0.lock().unwrap();
         let fits = room.0 + bytes <= room.1;
         room.0 += if fits { bytes } else { 0 };
-        let full = || Error::transient("no_space", "the work space is full");
+        let full = || Error::transient(ErrorCode::NoSpace, "the work space is full");
         Box::pin(std::future::ready(fits.then_some(()).ok_or_else(full)))
     }
 

@@ -1,6 +1,7 @@
 //! What can go wrong while fetching, in the words of people.
 
 use crate::Error;
+use crate::ErrorCode;
 use crate::model::text::shown_url;
 use http::StatusCode;
 use url::Url;
@@ -23,37 +24,40 @@ pub(super) fn of_status(url: &Url, status: StatusCode) -> Error {
     let (place, code) = (shown(url), status.as_u16());
     match code {
         404 | 410 => Error::permanent(
-            "url_not_found",
+            ErrorCode::UrlNotFound,
             format!(
                 "there is nothing at {place} (HTTP {code}); correct the URL or put the file there, then deposit again"
             ),
         ),
         401 | 403 | 407 => Error::permanent(
-            "url_forbidden",
+            ErrorCode::UrlForbidden,
             format!(
                 "{place} may not be read (HTTP {code}); make it readable for the archive, or use a URL that carries permission"
             ),
         ),
         408 => at_host(
             Error::transient(
-                "host_timeout",
+                ErrorCode::HostTimeout,
                 format!("{place}: the server gave up waiting (HTTP 408)"),
             ),
             url,
         ),
         429 | 503 => at_host(
             Error::transient(
-                "host_busy",
+                ErrorCode::HostBusy,
                 format!("{place}: the server asks to be tried later (HTTP {code})"),
             ),
             url,
         ),
         500..=599 => at_host(
-            Error::transient("host_failed", format!("{place}: the server failed (HTTP {code})")),
+            Error::transient(
+                ErrorCode::HostFailed,
+                format!("{place}: the server failed (HTTP {code})"),
+            ),
             url,
         ),
         _ => Error::permanent(
-            "url_refused",
+            ErrorCode::UrlRefused,
             format!(
                 "{place} was refused with HTTP {code}; check the URL with its server's keepers"
             ),
@@ -63,19 +67,22 @@ pub(super) fn of_status(url: &Url, status: StatusCode) -> Error {
 
 pub(super) fn unreachable(url: &Url, why: &str) -> Error {
     at_host(
-        Error::transient("host_unreachable", format!("{} cannot be reached: {why}", shown(url))),
+        Error::transient(
+            ErrorCode::HostUnreachable,
+            format!("{} cannot be reached: {why}", shown(url)),
+        ),
         url,
     )
 }
 
 pub(super) fn timeout(url: &Url, why: &str) -> Error {
-    at_host(Error::transient("host_timeout", format!("{}: {why}", shown(url))), url)
+    at_host(Error::transient(ErrorCode::HostTimeout, format!("{}: {why}", shown(url))), url)
 }
 
 pub(super) fn slow(url: &Url, bytes: u64, time: std::time::Duration) -> Error {
     at_host(
         Error::transient(
-            "host_slow",
+            ErrorCode::HostSlow,
             format!(
                 "{}: {bytes} bytes came in {} s, which is slower than fetch.bytes_per_second_min; what came is kept, and the download goes on later",
                 shown(url),
@@ -88,7 +95,7 @@ pub(super) fn slow(url: &Url, bytes: u64, time: std::time::Duration) -> Error {
 
 pub(super) fn encoded(url: &Url, encoding: &str) -> Error {
     Error::permanent(
-        "content_encoded",
+        ErrorCode::ContentEncoded,
         format!(
             "{} is sent with Content-Encoding `{}` although the file was asked for as it is; have its server send it without",
             shown(url),
@@ -98,13 +105,13 @@ pub(super) fn encoded(url: &Url, encoding: &str) -> Error {
 }
 
 pub(super) fn lost(url: &Url, why: &str) -> Error {
-    at_host(Error::transient("connection_lost", format!("{}: {why}", shown(url))), url)
+    at_host(Error::transient(ErrorCode::ConnectionLost, format!("{}: {why}", shown(url))), url)
 }
 
 pub(super) fn bad_answer(url: &Url, why: &str) -> Error {
     at_host(
         Error::transient(
-            "bad_answer",
+            ErrorCode::BadAnswer,
             format!("{}: the server's answer makes no sense: {why}", shown(url)),
         ),
         url,
@@ -113,7 +120,7 @@ pub(super) fn bad_answer(url: &Url, why: &str) -> Error {
 
 pub(super) fn private(url: &str, host: &str) -> Error {
     Error::permanent(
-        "url_private_address",
+        ErrorCode::UrlPrivateAddress,
         format!(
             "{url} is not fetched: {host} is an address inside a private network; if it should be, add it to fetch.allow_private"
         ),
@@ -122,7 +129,7 @@ pub(super) fn private(url: &str, host: &str) -> Error {
 
 pub(super) fn size_mismatch(url: &Url, expected: u64, found: u64) -> Error {
     Error::permanent(
-        "size_mismatch",
+        ErrorCode::SizeMismatch,
         format!(
             "{} has {found} bytes but should have {expected}; correct the manifest or the file",
             shown(url)
@@ -132,7 +139,7 @@ pub(super) fn size_mismatch(url: &Url, expected: u64, found: u64) -> Error {
 
 pub(super) fn too_large(url: &Url, limit: u64) -> Error {
     Error::permanent(
-        "file_too_large",
+        ErrorCode::FileTooLarge,
         format!(
             "{} has more than {limit} bytes, which is the most that is downloaded (fetch.bytes_max)",
             shown(url)
@@ -146,12 +153,12 @@ pub(crate) fn of_disk(path: &std::path::Path, error: &std::io::Error) -> Error {
     let path = path.display();
     match error.kind() {
         StorageFull | QuotaExceeded => Error::transient(
-            "no_space",
+            ErrorCode::NoSpace,
             format!("{path} cannot be written: {error}; make room in the work space"),
         )
         .at("work space"),
         _ => Error::transient(
-            "work_space",
+            ErrorCode::WorkSpace,
             format!("{path} cannot be written: {error}; check the work space"),
         )
         .at("work space"),

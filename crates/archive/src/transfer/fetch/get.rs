@@ -4,6 +4,7 @@ use super::http::Answer;
 use super::partial::{Partial, Source};
 use super::rate::Meter;
 use super::{Downloaded, Expect, Fetcher, Progress, Sink, error, facts, length, local};
+use crate::ErrorCode;
 use crate::{Error, Result};
 use ::http::header::{
     CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE, RETRY_AFTER,
@@ -68,7 +69,10 @@ impl Get<'_> {
             (tries, in_all) = (if got_further { 1 } else { tries + 1 }, in_all + 1);
             let patient = failed.wait.is_none_or(|wait| wait <= RETRY_AFTER_MAX);
             // A server that crawls, and a work space that is full, are left to the job's own waits.
-            let not_now = matches!(failed.error.code(), "no_space" | "work_space" | "host_slow");
+            let not_now = matches!(
+                failed.error.own_code(),
+                Some(ErrorCode::NoSpace | ErrorCode::WorkSpace | ErrorCode::HostSlow)
+            );
             if !failed.error.is_transient()
                 || not_now
                 || !patient

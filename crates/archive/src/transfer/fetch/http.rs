@@ -4,6 +4,7 @@
 use super::error;
 use super::limits::{Limits, Permit};
 use super::rate::Meter;
+use crate::ErrorCode;
 use crate::config::AllowList;
 use crate::{Error, Result};
 use bytes::Bytes;
@@ -124,7 +125,7 @@ impl Http {
             // A page that was reached safely must not lead to a place that is not safe.
             if url.scheme() == "https" && next.scheme() == "http" {
                 return Err(Error::permanent(
-                    "url_redirects",
+                    ErrorCode::UrlRedirects,
                     format!(
                         "{} is not followed to {}: it would leave https; use the second URL if that is right",
                         error::shown(&url),
@@ -135,7 +136,7 @@ impl Http {
             url = super::target::check_redirect(next)?;
         }
         Err(Error::permanent(
-            "url_redirects",
+            ErrorCode::UrlRedirects,
             format!(
                 "{} redirects more than {REDIRECTS_MAX} times; use the URL of the file itself",
                 error::shown(&url)
@@ -275,7 +276,7 @@ fn tls_config() -> Result<rustls::ClientConfig> {
         let builder = rustls::ClientConfig::builder_with_provider(provider);
         builder
             .with_safe_default_protocol_versions()
-            .map_err(|e| Error::permanent("tls", format!("TLS cannot be set up: {e}")))
+            .map_err(|e| Error::permanent(ErrorCode::Tls, format!("TLS cannot be set up: {e}")))
     };
     match begin()?.with_native_roots() {
         Ok(builder) => Ok(builder.with_no_client_auth()),

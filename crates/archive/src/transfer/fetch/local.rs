@@ -2,6 +2,7 @@
 //! be links; below them no link is followed.
 
 use super::error::shown;
+use crate::ErrorCode;
 use crate::{Error, Result};
 use bagit::beneath::{Folder, Opened, Refused};
 use std::fs::File;
@@ -24,7 +25,7 @@ pub(super) struct Local {
 pub(super) fn open(url: &Url, roots: &[PathBuf]) -> Result<Local> {
     let outside = || {
         Error::permanent(
-            "file_outside_roots",
+            ErrorCode::FileOutsideRoots,
             format!(
                 "{} is not in a directory that file: URLs may name; ask for it to be added to fetch.file_roots, or deposit the file itself",
                 shown(url)
@@ -45,7 +46,7 @@ pub(super) fn open(url: &Url, roots: &[PathBuf]) -> Result<Local> {
         return Err(match (Refused::of(&error), error.kind()) {
             (Some(Refused::Special | Refused::Directory), _) => not_a_file(url),
             (Some(Refused::Link), _) => Error::permanent(
-                "url_link",
+                ErrorCode::UrlLink,
                 format!(
                     "a symbolic link lies on the way to {}, and below fetch.file_roots none is followed; name the file by its own path",
                     shown(url)
@@ -53,14 +54,14 @@ pub(super) fn open(url: &Url, roots: &[PathBuf]) -> Result<Local> {
             ),
             (Some(Refused::Path), _) => outside(),
             (Some(Refused::NotDirectory), _) | (None, io::ErrorKind::NotFound) => Error::permanent(
-                "url_not_found",
+                ErrorCode::UrlNotFound,
                 format!(
                     "there is nothing at {}; correct the URL or put the file there, then deposit again",
                     shown(url)
                 ),
             ),
             (None, io::ErrorKind::PermissionDenied) => Error::permanent(
-                "url_forbidden",
+                ErrorCode::UrlForbidden,
                 format!("{} may not be read; make it readable for the archive", shown(url)),
             ),
             _ => unreadable(url, &error),
@@ -70,13 +71,13 @@ pub(super) fn open(url: &Url, roots: &[PathBuf]) -> Result<Local> {
 }
 
 pub(super) fn unreadable(url: &Url, error: &std::io::Error) -> Error {
-    Error::transient("file_unreadable", format!("{} cannot be read: {error}", shown(url)))
+    Error::transient(ErrorCode::FileUnreadable, format!("{} cannot be read: {error}", shown(url)))
         .at("local files")
 }
 
 fn not_a_file(url: &Url) -> Error {
     Error::permanent(
-        "url_not_a_file",
+        ErrorCode::UrlNotAFile,
         format!("{} is not a regular file; name a file, or deposit the directory", shown(url)),
     )
 }

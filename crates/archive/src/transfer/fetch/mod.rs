@@ -21,6 +21,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+use crate::ErrorCode;
 use crate::config::AllowList;
 pub(crate) use error::of_disk;
 
@@ -105,7 +106,7 @@ pub struct Fetcher {
     pause: Duration,
 }
 
-/// A file that may be read where it is. Whoever reads it opens it again, perhaps in another
+/// A file that may be read where it is. Its reader opens it again, perhaps in another
 /// process, and a link may lie in its place by then: only what still has this fingerprint was
 /// allowed, see [`crate::package::Package::that_is`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +119,7 @@ impl Fetcher {
     pub fn new(settings: &FetchSection) -> Result<Fetcher> {
         let allow = || {
             AllowList::new(&settings.allow_private).map_err(|why| {
-                Error::permanent("config_value", format!("fetch.allow_private: {why}"))
+                Error::permanent(ErrorCode::ConfigValue, format!("fetch.allow_private: {why}"))
             })
         };
         let limits = || limits::Limits::new(settings.connections_per_host, settings.connections);
@@ -137,7 +138,7 @@ impl Fetcher {
         })
     }
 
-    /// What can be known of a file without fetching it. One try; whoever asks about many files
+    /// What can be known of a file without fetching it. One try; a caller that asks about many files
     /// decides about more.
     pub async fn head(&self, url: &str) -> Result<Head> {
         let url = target::parse(url)?;
@@ -237,7 +238,7 @@ pub fn forget_part(into: &Path) {
 /// Refuses a URL with a name or password in it before it is written down anywhere.
 pub fn check_credentials(url: &str) -> Result<()> {
     match target::parse(url) {
-        Err(error) if error.code() == "url_credentials" => Err(error),
+        Err(error) if error.is(ErrorCode::UrlCredentials) => Err(error),
         _ => Ok(()),
     }
 }

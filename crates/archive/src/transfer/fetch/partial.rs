@@ -2,6 +2,7 @@
 
 use super::error::of_disk;
 use super::{Expect, Progress, Sink};
+use crate::ErrorCode;
 use crate::{Error, Result};
 use bagit::Algorithm;
 use serde::{Deserialize, Serialize};
@@ -192,7 +193,7 @@ impl Partial {
             let count = self.file.read(&mut buffer[..most]).await.map_err(fail)?;
             if count == 0 {
                 return Err(Error::transient(
-                    "work_space",
+                    ErrorCode::WorkSpace,
                     format!("{} became shorter while it was read", self.path.display()),
                 ));
             }
@@ -222,7 +223,7 @@ impl Partial {
         let length = self.file.metadata().await.map_err(|e| of_disk(&self.path, &e))?.len();
         if length < self.length {
             return Err(Error::transient(
-                "work_space",
+                ErrorCode::WorkSpace,
                 format!("{} lost bytes that were written to it", self.path.display()),
             ));
         }
@@ -303,7 +304,7 @@ async fn lock(file: std::fs::File, path: &Path) -> Result<std::fs::File> {
             }
             Err(std::fs::TryLockError::WouldBlock) => {
                 return Err(Error::transient(
-                    "download_busy",
+                    ErrorCode::DownloadBusy,
                     format!(
                         "another process is downloading into {}; wait for it or stop it",
                         path.display()

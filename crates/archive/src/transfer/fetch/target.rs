@@ -1,5 +1,6 @@
 //! Which URLs are fetched at all.
 
+use crate::ErrorCode;
 use crate::{Error, Result};
 use url::Url;
 
@@ -9,7 +10,7 @@ const URL_BYTES_MAX: usize = 8192;
 pub(super) fn wrong(url: &str, why: &str) -> Error {
     let start: String = crate::model::text::shown_url(url).chars().take(200).collect();
     Error::permanent(
-        "url_invalid",
+        ErrorCode::UrlInvalid,
         format!("`{start}` is not a URL that can be fetched: {why}; correct it"),
     )
 }
@@ -26,7 +27,7 @@ pub(super) fn parse(text: &str) -> Result<Url> {
 pub(super) fn check(mut url: Url) -> Result<Url> {
     if !matches!(url.scheme(), "http" | "https" | "file") {
         return Err(Error::permanent(
-            "url_scheme",
+            ErrorCode::UrlScheme,
             format!(
                 "`{}` is not fetched: only http, https and file URLs are; put the file where one of them reaches it",
                 super::error::shown(&url)
@@ -37,7 +38,7 @@ pub(super) fn check(mut url: Url) -> Result<Url> {
         // They would end up in logs, reports and the record of the object.
         let host = url.host_str().unwrap_or_default();
         return Err(Error::permanent(
-            "url_credentials",
+            ErrorCode::UrlCredentials,
             format!(
                 "a URL at {host} has a user name or password in it, which would be kept in records; use a URL without"
             ),
@@ -51,7 +52,7 @@ pub(super) fn check(mut url: Url) -> Result<Url> {
 pub(super) fn check_redirect(url: Url) -> Result<Url> {
     match check(url)? {
         url if url.scheme() == "file" => Err(Error::permanent(
-            "url_scheme",
+            ErrorCode::UrlScheme,
             format!(
                 "a redirect to {} is not followed; use the URL of the file itself",
                 super::error::shown(&url)

@@ -1,5 +1,6 @@
 //! Mail by SMTP.
 
+use crate::ErrorCode;
 use crate::model::mail_address::mailbox;
 use crate::{Error, Result};
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
@@ -58,7 +59,7 @@ pub enum Security {
     None,
 }
 
-/// One mail to one address, so that a wrong address is nobody else's problem.
+/// One mail to one address, so that a wrong address does not affect the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
     pub to: String,
@@ -94,7 +95,7 @@ pub async fn send(settings: &MailSettings, mail: &Mail) -> Result<()> {
                 "the mail server {} did not finish within {} s",
                 settings.host, settings.timeout_seconds
             );
-            Err(Error::transient("mail.timeout", message).at(TARGET))
+            Err(Error::transient(ErrorCode::MailTimeout, message).at(TARGET))
         }
     }
 }
@@ -116,7 +117,7 @@ pub async fn probe(settings: &MailSettings) -> Result<()> {
         Ok(Err(error)) => Err(classified(settings, &nobody, &error)),
         Ok(Ok(false)) | Err(_) => {
             let message = format!("the mail server {} does not answer", settings.host);
-            Err(Error::transient("mail.timeout", message).at(TARGET))
+            Err(Error::transient(ErrorCode::MailTimeout, message).at(TARGET))
         }
     }
 }
@@ -126,10 +127,10 @@ fn compose(from: &Mailbox, mail: &Mail) -> Result<Message> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b".-_".contains(&b);
     if id.is_empty() || id.len() > 200 || !id.bytes().all(plain) {
         let message = format!("the id {id:?} of a mail has characters that are not for ids");
-        return Err(Error::permanent("mail.id", message));
+        return Err(Error::permanent(ErrorCode::MailId, message));
     }
     let wrong = |error: String| {
-        Error::permanent("mail.message", format!("a mail cannot be written: {error}"))
+        Error::permanent(ErrorCode::MailMessage, format!("a mail cannot be written: {error}"))
     };
     let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
     let message = Message::builder()
@@ -222,7 +223,7 @@ fn password(settings: &MailSettings) -> Result<String> {
 }
 
 fn wrong_settings(why: String) -> Error {
-    Error::permanent("mail.settings", format!("the mail settings are wrong: {why}"))
+    Error::permanent(ErrorCode::MailSettings, format!("the mail settings are wrong: {why}"))
 }
 
 /// What a failure means: for this address, for the settings, or for the server as it is now.
@@ -238,32 +239,33 @@ fn classified(
         if error.is_client() {
             return wrong_settings(format!("{host}: {said}; check user, password and security"));
         }
-        let code = if error.is_timeout() { "mail.timeout" } else { "mail.unreachable" };
+        let code =
+            if error.is_timeout() { ErrorCode::MailTimeout } else { ErrorCode::MailUnreachable };
         let message = format!("the mail server {host} cannot be reached: {said}");
         return Error::transient(code, message).at(TARGET);
     };
     match status {
         // The mailbox is busy, which says nothing about the server.
         450 => Error::transient(
-            "mail.busy",
+            ErrorCode::MailBusy,
             format!("{host} cannot take mail for {} now: {said}", mail.to),
         ),
         400..=499 => {
             let message = format!("the mail server {host} asked to come back later: {said}");
-            Error::transient("mail.later", message).at(TARGET)
+            Error::transient(ErrorCode::MailLater, message).at(TARGET)
         }
         530 | 534 | 535 | 538 => {
             let message = format!(
                 "the mail server {host} did not accept the login: {said}; correct user and password_file, then retry the failed mails"
             );
-            Error::permanent("mail.login", message)
+            Error::permanent(ErrorCode::MailLogin, message)
         }
         _ => {
             let message = format!(
                 "the mail server {host} refused mail for {}: {said}; correct the address, or ask the operator of the server",
                 mail.to
             );
-            Error::permanent("mail.refused", message)
+            Error::permanent(ErrorCode::MailRefused, message)
         }
     }
 }

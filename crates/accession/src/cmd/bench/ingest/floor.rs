@@ -1,6 +1,7 @@
 //! What the machine itself needs for the bytes of a package, by programs that are not ours.
 
 use super::load::Place;
+use crate::error_code::ErrorCode;
 use crate::exit::Failure;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -54,11 +55,11 @@ fn run(command: &mut Command) -> Result<(), Failure> {
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::unable(
-            "floor",
+            ErrorCode::Floor,
             format!("`{name}` ended with {status}; the floor cannot be measured"),
         )),
         Err(error) => Err(Failure::unable(
-            "floor",
+            ErrorCode::Floor,
             format!("`{name}` cannot be run: {error}; install it to measure the floor"),
         )),
     }

@@ -2,6 +2,7 @@
 
 use crate::cli::Global;
 use crate::cmd::{app, ingest, notify};
+use crate::error_code::ErrorCode;
 use crate::exit::Failure;
 use archive::app::App;
 use archive::intake::accept::NewDeposit;
@@ -54,7 +55,7 @@ impl Place {
             algorithms: [Algorithm::Sha256].into_iter().collect(),
             ..WriteOptions::default()
         };
-        let wrong = |e: bagit::Error| Failure::unable("bench", e.to_string());
+        let wrong = |e: bagit::Error| Failure::unable(ErrorCode::Bench, e.to_string());
         let out = BufWriter::new(std::fs::File::create(&path)?);
         let mut bag = TarBag::new(out, "bag", options).map_err(wrong)?;
         for number in 0..files {
@@ -79,7 +80,7 @@ impl Place {
                     std::fs::write(path.join(format!("{file}.txt")), text)?;
                 }
                 bagit::create_in_place(&path, &WriteOptions::default(), &())
-                    .map_err(|e| Failure::unable("bench", e.to_string()))?;
+                    .map_err(|e| Failure::unable(ErrorCode::Bench, e.to_string()))?;
                 Ok(path)
             })
             .collect()
@@ -118,7 +119,7 @@ impl Place {
                 let ids =
                     tokio::task::spawn_blocking(move || deposit_all(&accepting.0, &[accepting.1]))
                         .await
-                        .map_err(|e| Failure::unable("bench", e.to_string()))??;
+                        .map_err(|e| Failure::unable(ErrorCode::Bench, e.to_string()))??;
                 good(&crate::cmd::waiting::wait(&app, ids).await?)?;
                 times.push(began.elapsed());
             }
@@ -151,7 +152,7 @@ impl Place {
                     break;
                 }
                 if let Some(error) = found.error {
-                    return Err(Failure::unable("bench", error));
+                    return Err(Failure::unable(ErrorCode::Bench, error));
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -224,7 +225,7 @@ fn good(batches: &[batch::Batch]) -> Result<(), Failure> {
     match batches.iter().find(|b| b.state != queue::BatchState::Completed) {
         None => Ok(()),
         Some(bad) => Err(Failure::unable(
-            "bench",
+            ErrorCode::Bench,
             format!("batch {} ended as {}: {:?}", bad.id, bad.state, bad.error),
         )),
     }

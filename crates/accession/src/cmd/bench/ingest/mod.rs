@@ -57,7 +57,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     if let Some(unknown) = args.only.iter().find(|w| !WORKS.contains(&w.as_str())) {
         let all = WORKS.join(", ");
         return Err(Failure::refused(
-            "unknown",
+            queue::ErrorCode::Unknown,
             format!("there is no work `{unknown}`; there are: {all}"),
         ));
     }

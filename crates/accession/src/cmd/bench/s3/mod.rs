@@ -84,7 +84,7 @@ impl Cell {
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     if let Some(unknown) = args.only.iter().find(|set| !SETS.contains(&set.as_str())) {
         let message = format!("there are no files `{unknown}`; there are: {}", SETS.join(", "));
-        return Err(Failure::refused("unknown", message));
+        return Err(Failure::refused(queue::ErrorCode::Unknown, message));
     }
     let place = match &args.work {
         Some(directory) => tempfile::tempdir_in(directory)?,

@@ -1,6 +1,7 @@
 //! One ingest, and one copy by rclone, to a prefix of its own.
 
 use crate::cmd::app;
+use crate::error_code::ErrorCode;
 use crate::exit::Failure;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,8 +25,8 @@ pub struct Run<'b> {
 
 impl Bucket {
     pub fn of(url: &str) -> Result<Bucket, Failure> {
-        let config =
-            S3Config::from_url(url).map_err(|e| Failure::refused("store-url", e.to_string()))?;
+        let config = S3Config::from_url(url)
+            .map_err(|e| Failure::refused(ErrorCode::StoreUrl, e.to_string()))?;
         let parameters = url.split_once('?').map_or("", |(_, parameters)| parameters);
         let parameters = parameters.split('&').filter(|one| !one.is_empty());
         let parameters = parameters.filter(|one| !one.starts_with("endpoint="));
@@ -116,7 +117,7 @@ impl Run<'_> {
             let store = S3Store::open(config).await?;
             store.delete_all(&self.prefix).await
         })?;
-        removed.map(drop).map_err(|error| Failure::unable("bench", error.to_string()))
+        removed.map(drop).map_err(|error| Failure::unable(ErrorCode::Bench, error.to_string()))
     }
 }
 
@@ -127,9 +128,9 @@ fn timed(mut command: Command, logs: &Path) -> Result<(f64, u64), Failure> {
     let output = std::fs::File::create(&log)?;
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     let began = Instant::now();
-    let mut child = command
-        .spawn()
-        .map_err(|error| Failure::unable("bench", format!("`{name}` cannot be run: {error}")))?;
+    let mut child = command.spawn().map_err(|error| {
+        Failure::unable(ErrorCode::Bench, format!("`{name}` cannot be run: {error}"))
+    })?;
     let mut peak = 0;
     let status = loop {
         peak = memory_peak(child.id()).unwrap_or(0).max(peak);
@@ -145,7 +146,7 @@ fn timed(mut command: Command, logs: &Path) -> Result<(f64, u64), Failure> {
     let said = std::fs::read_to_string(&log).unwrap_or_default();
     let lines: Vec<&str> = said.lines().collect();
     let end = lines[lines.len().saturating_sub(5)..].join("\n");
-    Err(Failure::unable("bench", format!("`{name}` ended with {status}: {end}")))
+    Err(Failure::unable(ErrorCode::Bench, format!("`{name}` ended with {status}: {end}")))
 }
 
 /// The most memory that a process has had resident so far; only Linux tells it in a file.

@@ -15,6 +15,7 @@ pub(super) use repair::Repairs;
 
 use super::Run;
 use super::storing::stop_if_told;
+use crate::ErrorCode;
 use crate::model::codes::CopyState;
 use crate::model::error::{Error, Result};
 use crate::registry::ingest::{self, JobFile};
@@ -127,7 +128,10 @@ fn see_check(run: &Run<'_>) -> String {
 
 fn out_of_step(run: &Run<'_>, place: &Place, what: &str) -> Error {
     let identifier = &run.ingest.summary.identifier;
-    Error::permanent("store_out_of_step", format!("store {}, {identifier}: {what}", place.name))
+    Error::permanent(
+        ErrorCode::StoreOutOfStep,
+        format!("store {}, {identifier}: {what}", place.name),
+    )
 }
 
 /// Which files of the current version are looked at.

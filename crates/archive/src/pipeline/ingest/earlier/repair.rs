@@ -1,6 +1,7 @@
 //! Replaces damaged content of earlier versions with the deposited bytes of the same digest.
 
 use super::deposited;
+use crate::ErrorCode;
 use crate::blocking::blocking;
 use crate::model::error::{Error, Result};
 use crate::model::event::Event;
@@ -131,7 +132,7 @@ fn note(place: &Place, damaged: &[(JobFile, Referred, Fault)]) -> String {
 pub(super) fn beyond(run: &Run<'_>, place: &Place, file: &str, fault: &Fault) -> Error {
     let identifier = &run.ingest.summary.identifier;
     Error::permanent(
-        "store_damaged",
+        ErrorCode::StoreDamaged,
         format!(
             "store {}: {file} of {identifier} {fault}, and the deposit does not hold its bytes; `accession check --content {identifier}` lists all damage; restore the file from another store or a backup, then requeue the job with `accession jobs requeue {}`",
             place.name,
