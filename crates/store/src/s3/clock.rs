@@ -13,9 +13,23 @@ pub(super) fn stamp(moment: SystemTime) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// Reads `2026-01-31T23:59:59.000Z`, with or without the fraction.
+/// Reads `2026-01-31T23:59:59.000Z`, with or without the fraction, and with an offset instead of `Z`.
 pub(super) fn parse_iso(text: &str) -> Option<SystemTime> {
-    let text = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"))?;
+    if let Some(text) = text.strip_suffix('Z') {
+        return parse_utc(text);
+    }
+    let (local, offset) = text.split_at_checked(text.len().checked_sub(6)?)?;
+    let (hours, minutes) = offset.get(1..)?.split_once(':')?;
+    let (hours, minutes) = (hours.parse::<u64>().ok()?, minutes.parse::<u64>().ok()?);
+    let by = Duration::from_secs(hours * 3600 + minutes * 60);
+    match offset.as_bytes()[0] {
+        b'+' => parse_utc(local)?.checked_sub(by),
+        b'-' => parse_utc(local)?.checked_add(by),
+        _ => None,
+    }
+}
+
+fn parse_utc(text: &str) -> Option<SystemTime> {
     let (date, time) = text.split_once('T')?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
@@ -82,6 +96,11 @@ mod tests {
         assert_eq!(stamp(moment), "20130524T000001Z");
         assert_eq!(moment.duration_since(UNIX_EPOCH).unwrap().as_millis(), 1_369_353_601_250);
         assert_eq!(parse_iso("2013-05-24T00:00:01Z").map(stamp).unwrap(), "20130524T000001Z");
+        for same in
+            ["2013-05-24T00:00:01+00:00", "2013-05-24T01:30:01+01:30", "2013-05-23T19:00:01-05:00"]
+        {
+            assert_eq!(parse_iso(same).map(stamp).unwrap(), "20130524T000001Z", "{same}");
+        }
         for bad in
             ["", "Z", "2013-05-24", "2013-13-01T00:00:00Z", "2013-05-24T0:0Z", "é-1-1T1:1:1Z"]
         {

@@ -1,7 +1,7 @@
 //! What Amazon and Ceph refuse before they look at an object, and kinder servers let pass.
 
-use bytes::Bytes;
-use http::{Method, Request, Response};
+use hyper::body::Bytes;
+use hyper::http::{Method, Request, Response};
 
 /// The refusal of a request that a strict server does not take.
 pub fn refuse<B>(request: &Request<B>) -> Option<Response<Bytes>> {
