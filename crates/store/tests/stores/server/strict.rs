@@ -35,10 +35,10 @@ pub fn refuse_region<B>(request: &Request<B>, region: &str) -> Option<Response<B
              <Region>{region}</Region></Error>"
         ),
     };
-    Some(Response::builder().status(400).body(body.into()).unwrap())
+    Some(Response::builder().status(400).body(body.into()).expect("an answer"))
 }
 
 fn answer(status: u16, code: &str) -> Response<Bytes> {
     let body = format!("<Error><Code>{code}</Code><Message>strictly</Message></Error>");
-    Response::builder().status(status).body(body.into()).unwrap()
+    Response::builder().status(status).body(body.into()).expect("an answer")
 }
