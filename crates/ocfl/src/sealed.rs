@@ -121,7 +121,7 @@ impl<'a> Sealed<'a> {
         let key = self.find(digest).ok_or_else(unknown)?.key;
         let length = body.length();
         let checked = verified(body.into_stream(), algorithm, digest.to_owned(), key.clone());
-        root.store.put(&key, Body::from_stream(checked, length), options).await?;
+        let put = root.store.put(&key, Body::from_stream(checked, length), options).await?;
         if root.store.capabilities().rename {
             // A seal that was cut short may have given the damaged file a second name.
             let aside = join(&Note::directory(self.path()), "object");
@@ -130,14 +130,19 @@ impl<'a> Sealed<'a> {
         }
         let meta = root.store.head(&key).await?;
         if !meta.availability.is_readable() {
-            // It cannot be read back; the store must vouch for what it was sent.
-            return match meta.vouched_sha256() {
-                Some(_) => Ok(()),
-                None => {
+            // It cannot be read back: the store must vouch for what it was sent.
+            let sent = options.sha256.or_else(|| put.digest.and_then(|digest| digest.whole()));
+            let (kind, detail) = match (meta.vouched_sha256(), sent) {
+                (Some(kept), Some(sent)) if kept == sent => return Ok(()),
+                (Some(_), Some(_)) => {
+                    (store::ErrorKind::Corrupt, "the store has another SHA-256 than was sent")
+                }
+                _ => {
                     let detail = "it is in cold storage, and the store keeps no SHA-256 of it";
-                    Err(store::Error::new(store::ErrorKind::Cold, key, detail).into())
+                    (store::ErrorKind::Cold, detail)
                 }
             };
+            return Err(store::Error::new(kind, key, detail).into());
         }
         let kept = fetch::digests(&root.store, &key, algorithm.into()).await?;
         let same = kept.and_then(|(kept, _)| kept.hex(algorithm));

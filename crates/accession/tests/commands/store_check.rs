@@ -87,3 +87,31 @@ fn connections_go_through_the_proxy_of_the_environment_unless_it_says_otherwise(
     assert!(through("example.org").iter().any(|line| line == "CONNECT 127.0.0.1:9 HTTP/1.1"));
     assert_eq!(through("127.0.0.1"), Vec::<String>::new());
 }
+
+#[test]
+fn the_endpoint_of_a_profile_and_the_certificates_of_the_environment_count() {
+    let (endpoint, asked) = refusing_proxy();
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("config");
+    let text = format!("[profile garage]\nendpoint_url = {endpoint}\nregion = garage\n");
+    std::fs::write(&config, text).unwrap();
+    let reach = |url: &str, variables: &[(&str, &str)]| {
+        Command::new(env!("CARGO_BIN_EXE_accession"))
+            .args(["store", "check", url])
+            .env_clear()
+            .env("AWS_CONFIG_FILE", &config)
+            .env("AWS_PROFILE", "garage")
+            .envs([("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "secret")])
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap()
+    };
+    let output = reach("s3://bucket", &[]);
+    assert_eq!(output.status.code(), Some(3));
+    let asked: Vec<String> = std::mem::take(&mut *asked.lock().unwrap());
+    assert!(asked[0].starts_with("GET /bucket/?"), "{asked:?}");
+    let bundle = [("AWS_CA_BUNDLE", "/no/such/bundle.pem")];
+    let output = reach("s3://bucket?endpoint=https://127.0.0.1:9", &bundle);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("/no/such/bundle.pem"), "{said}");
+}

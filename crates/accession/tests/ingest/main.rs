@@ -7,6 +7,7 @@ mod changed;
 mod checked;
 mod cold;
 mod commands;
+mod contradictory;
 mod crash;
 mod dates;
 mod described;

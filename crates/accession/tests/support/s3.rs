@@ -2,6 +2,9 @@
 //! or the one that `scripts/torture s3` names, where a bucket of a test is a prefix of its bucket,
 //! and nothing can be controlled or looked at from inside.
 
+#[path = "../../../store/tests/stores/server/strict.rs"]
+mod strict;
+
 use super::real::RealServer;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -22,6 +25,8 @@ pub struct Control {
     pub status: AtomicU16,
     /// How long every answer takes.
     pub delay_millis: AtomicU64,
+    /// In every list, the first of these texts is answered as the second.
+    pub list_says: Mutex<Option<(&'static str, &'static str)>>,
     /// Method and path with its query, of each request that was answered well.
     pub seen: Mutex<Vec<(String, String)>>,
     /// Called with method and path before each request is answered.
@@ -98,15 +103,25 @@ impl Server {
                         tokio::time::sleep(Duration::from_millis(delay)).await;
                         match control.status.load(Ordering::SeqCst) {
                             0 => {
+                                if let Some(refused) = strict::refuse(&request) {
+                                    return Ok(refused.map(s3s::Body::from));
+                                }
                                 // A task of its own: S3 does not leave a put half done because
                                 // whoever asked for it was killed.
                                 let call =
                                     async move { service.call(request.map(s3s::Body::from)).await };
                                 let answer = tokio::spawn(call).await.unwrap();
+                                let is_list = asked.1.contains("list-type=2");
                                 if answer.as_ref().is_ok_and(|a| a.status().is_success()) {
                                     control.seen.lock().unwrap().push(asked);
                                 }
-                                answer
+                                let says = *control.list_says.lock().unwrap();
+                                match (answer, says) {
+                                    (Ok(answer), Some(says)) if is_list => {
+                                        Ok(distorted(answer, says).await)
+                                    }
+                                    (answer, _) => answer,
+                                }
                             }
                             status => Ok(hyper::Response::builder()
                                 .status(status)
@@ -158,6 +173,18 @@ impl Server {
         let store = self.runtime.block_on(S3Store::open(config)).unwrap();
         Depositor { server: self, store: Arc::new(store) }
     }
+}
+
+/// An answer in which one text stands for another.
+async fn distorted(
+    answer: hyper::Response<s3s::Body>,
+    (text, instead): (&str, &str),
+) -> hyper::Response<s3s::Body> {
+    let (mut head, body) = answer.into_parts();
+    let content = http_body_util::BodyExt::collect(body).await.unwrap().to_bytes();
+    let content = String::from_utf8(content.to_vec()).unwrap().replace(text, instead);
+    head.headers.insert("content-length", content.len().into());
+    hyper::Response::from_parts(head, s3s::Body::from(content))
 }
 
 pub struct Depositor<'s> {

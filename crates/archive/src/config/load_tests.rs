@@ -96,6 +96,23 @@ fn variables_name_stores_and_collections_and_need_no_file() {
     assert!(!shown.contains("1234") && shown.contains(MASK));
 }
 
+/// Whoever opens a store by its address alone reaches it as workers do.
+#[test]
+fn the_address_of_a_store_has_what_every_request_needs() {
+    let loaded = Case::new(
+        "[stores.s]\nurl = 's3://b/p?region=eu-1'\nconcurrency = 3\nsse = 'aws:kms'\n\
+         sse_kms_key_id = 'arn:aws:kms:eu-1:1:key/a&b%'\n[stores.d]\nurl = '/near'",
+    )
+    .load()
+    .unwrap();
+    let stores = &loaded.config.stores;
+    let config = store::S3Config::from_url(&stores["s"].address()).unwrap();
+    assert_eq!((&*config.prefix, &*config.region, config.requests_max), ("p", "eu-1", 3));
+    assert_eq!(config.sse.as_deref(), Some("aws:kms"));
+    assert_eq!(config.sse_kms_key_id.as_deref(), Some("arn:aws:kms:eu-1:1:key/a&b%"));
+    assert_eq!(stores["d"].address(), "/near");
+}
+
 #[test]
 fn amounts_and_lists_are_written_as_people_write_them() {
     let loaded = Case::new("[upload]\nbytes_max = '5 GiB'\n[fetch]\nallow_private = ['10.0.0.0/8', 'files.local']\nfile_roots = ['drop', '/srv']")

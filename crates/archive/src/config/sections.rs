@@ -36,6 +36,40 @@ pub struct StoreSection {
     pub sse_kms_key_id: Option<String>,
 }
 
+impl StoreSection {
+    /// The URL, with what every request to the store needs as its parameters: for whoever opens the
+    /// store by its address alone.
+    pub fn address(&self) -> String {
+        if !self.url.starts_with("s3://") {
+            return self.url.clone();
+        }
+        let concurrency = self.concurrency.map(|number| number.to_string());
+        let parameters = [
+            ("concurrency", &concurrency),
+            ("sse", &self.sse),
+            ("sse_kms_key_id", &self.sse_kms_key_id),
+        ];
+        parameters.into_iter().fold(self.url.clone(), |mut url, (name, value)| {
+            if let Some(value) = value {
+                url.push(if url.contains('?') { '&' } else { '?' });
+                url.push_str(&format!("{name}={}", escaped(value)));
+            }
+            url
+        })
+    }
+}
+
+/// Text as a value in a URL.
+fn escaped(text: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' | b'/' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(escape).collect()
+}
+
 /// Where jobs keep what they download and unpack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -188,8 +188,8 @@ fn unverifiable(name: &str, settings: &StoreSettings, root: &StorageRoot) -> Opt
     let class = settings.storage_class.as_deref().unwrap_or_default();
     Some(format!(
         "store {name} keeps content in the class {class}, which cannot be read back at once, and \
-         does not keep the SHA-256 of {what}, so that nothing vouches for the bytes; make it a \
-         later store of the collection, or choose a class that can be read"
+         does not compare and keep the SHA-256 of {what}, so that nothing vouches for the bytes; \
+         make it a later store of the collection, or choose a class that can be read"
     ))
 }
 

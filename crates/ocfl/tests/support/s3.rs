@@ -3,6 +3,9 @@
 
 #[path = "../../../store/tests/real/mod.rs"]
 pub mod real;
+#[allow(dead_code)] // What it refuses for its region is tried by the store's own tests.
+#[path = "../../../store/tests/stores/server/strict.rs"]
+mod strict;
 
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -40,7 +43,12 @@ impl Server {
                 let service = service.clone();
                 let handler = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
                     let service = service.clone();
-                    async move { service.call(request.map(s3s::Body::from)).await }
+                    async move {
+                        match strict::refuse(&request) {
+                            Some(refused) => Ok(refused.map(s3s::Body::from)),
+                            None => service.call(request.map(s3s::Body::from)).await,
+                        }
+                    }
                 });
                 let connection = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(socket), handler);

@@ -161,8 +161,17 @@ impl Client {
 
     /// How a new object is to be kept: its class, and how the server encrypts it.
     pub(super) fn keep_as(&self, request: Request, class: Option<&StorageClass>) -> Request {
+        let class = class.or(self.config.storage_class.as_ref());
+        let request = self.encrypted(request);
+        match class {
+            Some(class) => request.header("x-amz-storage-class", &class.0),
+            None => request,
+        }
+    }
+
+    /// How the server is to encrypt a new object. Buckets may refuse whatever does not say it.
+    pub(super) fn encrypted(&self, request: Request) -> Request {
         let headers = [
-            ("x-amz-storage-class", class.or(self.config.storage_class.as_ref()).map(|c| &c.0)),
             ("x-amz-server-side-encryption", self.config.sse.as_ref()),
             ("x-amz-server-side-encryption-aws-kms-key-id", self.config.sse_kms_key_id.as_ref()),
         ];

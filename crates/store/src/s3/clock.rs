@@ -9,7 +9,7 @@ pub(super) fn stamp(moment: SystemTime) -> String {
     moment.strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// Reads `2026-01-31T23:59:59.000Z`, with or without the fraction.
+/// Reads `2026-01-31T23:59:59.000Z`, with or without the fraction, and with an offset instead of `Z`.
 pub(super) fn parse_iso(text: &str) -> Option<SystemTime> {
     text.parse::<Timestamp>().ok().map(SystemTime::from)
 }
@@ -37,6 +37,11 @@ mod tests {
         assert_eq!(stamp(moment), "20130524T000001Z");
         assert_eq!(moment.duration_since(UNIX_EPOCH).unwrap().as_millis(), 1_369_353_601_250);
         assert_eq!(parse_iso("2013-05-24T00:00:01Z").map(stamp).unwrap(), "20130524T000001Z");
+        for same in
+            ["2013-05-24T00:00:01+00:00", "2013-05-24T01:30:01+01:30", "2013-05-23T19:00:01-05:00"]
+        {
+            assert_eq!(parse_iso(same).map(stamp).unwrap(), "20130524T000001Z", "{same}");
+        }
         for bad in
             ["", "Z", "2013-05-24", "2013-13-01T00:00:00Z", "2013-05-24T0:0Z", "é-1-1T1:1:1Z"]
         {

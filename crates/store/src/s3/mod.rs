@@ -99,6 +99,13 @@ impl S3Store {
         result.map_err(|error| error.in_store(&self.client.url))
     }
 
+    /// What is known of an object. A store that keeps the SHA-256 that it is told, and does not
+    /// compare it with the bytes, vouches for nothing.
+    fn known(&self, meta: Meta) -> Meta {
+        let compares = self.support.checksums_checked == Support::Yes;
+        Meta { vouched: meta.vouched && compares, ..meta }
+    }
+
     async fn check_condition(&self, key: &str, condition: &Condition) -> Result<()> {
         let can = match condition {
             Condition::Always => Support::Yes,
@@ -157,8 +164,9 @@ impl Store for S3Store {
         Capabilities {
             put_if_absent: is(self.support.put_if_absent),
             put_if_match: is(self.support.put_if_match),
-            digests: is(self.support.checksums_kept),
-            digests_of_large: is(self.support.part_checksums_kept),
+            digests: is(self.support.checksums_kept) && is(self.support.checksums_checked),
+            digests_of_large: is(self.support.part_checksums_kept)
+                && is(self.support.checksums_checked),
             storage_classes: is(self.support.thaw),
             ..Capabilities::default()
         }
@@ -171,7 +179,8 @@ impl Store for S3Store {
     async fn put(&self, key: &str, body: Body, options: &PutOptions) -> Result<Meta> {
         self.here(check_key(key))?;
         self.here(self.check_condition(key, &options.condition).await)?;
-        self.here(put::put(&self.client, key, body, options).await)
+        let put = put::put(&self.client, key, body, options).await;
+        self.here(put.map(|meta| self.known(meta)))
     }
 
     async fn put_batch(&self, files: Vec<SmallFile>) -> Result<()> {
@@ -190,7 +199,8 @@ impl Store for S3Store {
 
     async fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Object> {
         self.here(check_existing_key(key))?;
-        self.here(get::get(&self.client, key, range).await)
+        let object = get::get(&self.client, key, range).await;
+        self.here(object.map(|object| Object { meta: self.known(object.meta), ..object }))
     }
 
     async fn get_batch(&self, keys: Vec<String>, bytes_max: usize) -> Result<Vec<Option<Bytes>>> {
@@ -209,7 +219,7 @@ impl Store for S3Store {
 
     async fn head(&self, key: &str) -> Result<Meta> {
         self.here(check_existing_key(key))?;
-        self.here(get::head(&self.client, key).await)
+        self.here(get::head(&self.client, key).await.map(|meta| self.known(meta)))
     }
 
     async fn list(&self, prefix: &str, options: &ListOptions) -> Result<Page> {
@@ -223,7 +233,7 @@ impl Store for S3Store {
     }
 
     async fn copy(&self, from: &str, to: &str) -> Result<Meta> {
-        self.here(self.copy_within(from, to).await)
+        self.here(self.copy_within(from, to).await.map(|meta| self.known(meta)))
     }
 
     async fn delete(&self, key: &str) -> Result<()> {

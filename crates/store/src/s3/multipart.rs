@@ -315,10 +315,9 @@ async fn complete(
     }
     let told = answer::announced(found.headers());
     drop(found);
-    // All parts that were there were the same, and yet it had been begun for something else.
-    if let (Some(told), Some(announced)) = (told, options.sha256)
-        && told != announced
-    {
+    // All parts that were there were the same, and yet it had been begun for something else; or it is
+    // not known now whether they are what was announced then.
+    if told.is_some() && told != options.sha256 {
         super::remove::delete(&client, &upload.key).await?;
         return Err(begun_with_other_content(upload));
     }
@@ -460,9 +459,15 @@ async fn copy_part(
     Ok((number, Part { etag: etag.to_owned(), sha256, size: range.end - range.start }))
 }
 
-/// Whether the store keeps the digest of an object that was sent in parts.
+/// Whether the store compares the digests of parts with their bytes, and keeps that of an object that
+/// was sent in parts.
 pub(super) async fn keeps_checksums(client: &Client, key: &str) -> Result<Support> {
     let Some((id, part)) = begin_trial(client, key).await? else { return Ok(Support::Unknown) };
+    let wrong = trial_part(key, &id, 2, Sha256Digest::of(b"another"));
+    if client.send_once_only(&wrong).await.map(drop).is_ok() {
+        abort(client, key, &id).await?;
+        return Ok(Support::No);
+    }
     let parts = BTreeMap::from([(1, part)]);
     let expected = digest_of_parts(parts.values().filter_map(|part| part.sha256));
     let completed = client.document(&completing(key, &id, &parts, 4)).await;
@@ -495,19 +500,12 @@ async fn begin_trial(client: &Client, key: &str) -> Result<Option<(String, Part)
     let begin = Request::new(Method::POST, key)
         .query("uploads", "")
         .header("x-amz-checksum-algorithm", "SHA256");
-    let document = client.document(&begin).await?;
+    let document = client.document(&client.encrypted(begin)).await?;
     let answer = xml::parse(&document).unwrap_or_default();
     let Some(id) = answer.text_of("UploadId") else { return Ok(None) };
-    let content = Bytes::from_static(TRIAL);
-    let digest = Sha256Digest::of(&content);
-    let part = Request::new(Method::PUT, key)
-        .query("partNumber", 1)
-        .query("uploadId", id)
-        .header("x-amz-checksum-sha256", base64(digest))
-        .header("x-amz-sdk-checksum-algorithm", "SHA256")
-        .body(content, digest);
+    let digest = Sha256Digest::of(TRIAL);
     let etag = client
-        .send(&part)
+        .send(&trial_part(key, id, 1, digest))
         .await
         .map(|sent| text(sent.headers(), "etag").unwrap_or_default().to_owned());
     match etag {
@@ -517,6 +515,16 @@ async fn begin_trial(client: &Client, key: &str) -> Result<Option<(String, Part)
             Ok(None)
         }
     }
+}
+
+/// A part of a trial, which says that it has this digest.
+fn trial_part(key: &str, id: &str, number: u64, digest: Sha256Digest) -> Request {
+    Request::new(Method::PUT, key)
+        .query("partNumber", number)
+        .query("uploadId", id)
+        .header("x-amz-checksum-sha256", base64(digest))
+        .header("x-amz-sdk-checksum-algorithm", "SHA256")
+        .body(Bytes::from_static(TRIAL), Sha256Digest::of(TRIAL))
 }
 
 /// Whether completing an upload fails where there is an object, when it was asked to.

@@ -91,7 +91,7 @@ pub(super) async fn probe(client: &Client) -> Result<S3Support> {
     };
     let key = format!(".store-probe-{}", new_token());
     // The place among the requests under way is given back at once: there may be only one.
-    let written = client.send(&put(&key, "1")).await.map(drop);
+    let written = client.send(&put(client, &key, "1")).await.map(drop);
     support.write = match &written {
         Ok(_) => Support::Yes,
         Err(failure) if failure.error.kind() == ErrorKind::Denied => Support::No,
@@ -130,21 +130,22 @@ async fn try_out(client: &Client, key: &str, support: &mut S3Support) -> Result<
         support.parts_recognised = multipart::recognises_parts(client, key).await?;
     }
 
-    let again = condition(put(key, "2"), &Condition::IfAbsent);
+    let again = condition(put(client, key, "2"), &Condition::IfAbsent);
     support.put_if_absent = must_refuse(client.send(&again).await);
     // Some stores keep the condition for objects in one piece, and forget it for those in parts.
     if support.put_if_absent == Support::Yes {
         support.put_if_absent = multipart::refuses_if_present(client, key).await?;
     }
     let other = Condition::IfMatch("\"00000000000000000000000000000000\"".into());
-    support.put_if_match = must_refuse(client.send(&condition(put(key, "3"), &other)).await);
+    support.put_if_match =
+        must_refuse(client.send(&condition(put(client, key, "3"), &other)).await);
     // A store that refuses every condition has not understood this one.
     if let (Support::Yes, Some(etag)) = (support.put_if_match, etag) {
-        let same = condition(put(key, "1"), &Condition::IfMatch(etag));
+        let same = condition(put(client, key, "1"), &Condition::IfMatch(etag));
         support.put_if_match = yes(client.send(&same).await.is_ok());
     }
 
-    let mut wrong = put(key, "4");
+    let mut wrong = put(client, key, "4");
     let another = base64(Sha256Digest::of(b"another"));
     wrong.headers.retain(|(name, _)| *name != "x-amz-checksum-sha256");
     let sent = client.send_once_only(&wrong.header("x-amz-checksum-sha256", another)).await;
@@ -171,12 +172,13 @@ async fn try_out(client: &Client, key: &str, support: &mut S3Support) -> Result<
     Ok(())
 }
 
-fn put(key: &str, content: &'static str) -> Request {
+fn put(client: &Client, key: &str, content: &'static str) -> Request {
     let digest = Sha256Digest::of(content.as_bytes());
-    Request::new(Method::PUT, key)
+    let request = Request::new(Method::PUT, key)
         .header("x-amz-checksum-sha256", base64(digest))
         .header("x-amz-sdk-checksum-algorithm", "SHA256")
-        .body(Bytes::from_static(content.as_bytes()), digest)
+        .body(Bytes::from_static(content.as_bytes()), digest);
+    client.encrypted(request)
 }
 
 pub(super) fn must_refuse<T>(sent: Result<T, Failure>) -> Support {

@@ -25,12 +25,18 @@ pub(super) async fn delete(client: &Client, key: &str) -> Result<()> {
 pub(super) async fn delete_all(client: &Client, prefix: &str) -> Result<u64> {
     let mut deleted = 0;
     let mut first_before: Option<String> = None;
+    let mut token: Option<String> = None;
     loop {
-        let (listed, next) =
-            list::page(client, prefix, true, list::From::Start, list::PAGE_MAX).await?;
+        let from = token.as_deref().map_or(list::From::Start, list::From::Token);
+        let (listed, next) = list::page(client, prefix, true, from, list::PAGE_MAX).await?;
         let keys: Vec<String> = listed.into_iter().map(|object| object.key).collect();
         if keys.is_empty() {
-            return Ok(deleted);
+            // A page may be empty and the list go on all the same.
+            token = next;
+            match token {
+                Some(_) => continue,
+                None => return Ok(deleted),
+            }
         }
         if first_before.as_ref() == keys.first() {
             return Err(contradiction(&keys[0], "it was deleted, and is listed again"));
@@ -41,6 +47,7 @@ pub(super) async fn delete_all(client: &Client, prefix: &str) -> Result<u64> {
         if next.is_none() {
             return Ok(deleted);
         }
+        token = None;
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use http::Method;
 
 /// A version of an object, or a mark that it was deleted: the whole key, and the version's name.
+#[derive(PartialEq, Eq)]
 struct Version {
     key: String,
     id: String,
@@ -21,7 +22,7 @@ pub(super) async fn count(client: &Client, prefix: &str) -> Result<Option<u64>> 
     let (mut count, mut marker) = (0, None);
     loop {
         let (versions, next) = match page(client, prefix, marker.as_ref()).await {
-            // Not every store knows the question, and some answer another one.
+            // Not every store knows the question, or answers it to us.
             Err(error) if says_nothing(error.kind()) => return Ok(None),
             page => page?,
         };
@@ -34,23 +35,32 @@ pub(super) async fn count(client: &Client, prefix: &str) -> Result<Option<u64>> 
 }
 
 fn says_nothing(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::Unsupported | ErrorKind::Permanent | ErrorKind::Denied | ErrorKind::Corrupt
-    )
+    matches!(kind, ErrorKind::Unsupported | ErrorKind::Permanent | ErrorKind::Denied)
 }
 
 /// Removes all versions and marks below a prefix for good; returns how many.
 pub(super) async fn remove(client: &Client, prefix: &str) -> Result<u64> {
     let mut removed = 0;
+    let mut first_before: Option<Version> = None;
+    let mut marker = None;
     loop {
-        // From the start each time: what was listed before is gone by then.
-        let (versions, _) = page(client, prefix, None).await?;
+        let (mut versions, next) = page(client, prefix, marker.as_ref()).await?;
         if versions.is_empty() {
-            return Ok(removed);
+            // A page may be empty and the list go on all the same.
+            marker = next;
+            match marker {
+                Some(_) => continue,
+                None => return Ok(removed),
+            }
+        }
+        if first_before.as_ref() == versions.first() {
+            return Err(contradiction(prefix, "a version was removed, and is listed again"));
         }
         delete(client, prefix, &versions).await?;
         removed += versions.len() as u64;
+        first_before = Some(versions.swap_remove(0));
+        // From the start: what was listed before is gone by then.
+        marker = None;
     }
 }
 
@@ -70,7 +80,12 @@ async fn page(
         }
     }
     let document = client.document(&request).await?;
-    let answer = document::read(prefix, &document, &["ListVersionsResult"])?;
+    let answer = document::read(prefix, &document, &["ListVersionsResult", "ListBucketResult"])?;
+    if answer.name == "ListBucketResult" {
+        // The answer to another question: the store does not know this one.
+        let detail = "the store does not list versions";
+        return Err(Error::new(ErrorKind::Unsupported, prefix, detail));
+    }
     let mut versions = Vec::new();
     for found in answer.children("Version").chain(answer.children("DeleteMarker")) {
         let key = required(prefix, found, "Key")?.to_owned();

@@ -50,6 +50,59 @@ async fn a_list_that_is_cut_off_does_not_count_as_complete() {
     assert_eq!(server.faults.left(), 0);
 }
 
+/// Ceph lists pages without keys in buckets from which much was deleted; the rest follows.
+#[tokio::test]
+async fn a_page_without_keys_is_not_the_end() {
+    let (server, store) = setup().await;
+    let empty = "<ListBucketResult><IsTruncated>true</IsTruncated>\
+                 <NextContinuationToken>more</NextContinuationToken></ListBucketResult>";
+    let rest = "<ListBucketResult><IsTruncated>false</IsTruncated>\
+                <Contents><Key>some/where/dir/a</Key><Size>1</Size></Contents>\
+                <Contents><Key>some/where/dir/c/d</Key><Size>1</Size></Contents></ListBucketResult>";
+    server.faults.add(Method::GET, "list-type=2", Fault::Answer(empty));
+    server.faults.add(Method::GET, "continuation-token=more", Fault::Answer(rest));
+    assert_eq!(store.delete_all("dir").await.unwrap(), 2);
+    assert_eq!(server.faults.left(), 0);
+    let left = store.list("", &ListOptions::default()).await.unwrap().entries;
+    let left: Vec<&str> = left.iter().map(|entry| entry.key.as_str()).collect();
+    assert_eq!(left, ["dir/b", "other"]);
+}
+
+const VERSIONS: &str = "<ListVersionsResult><IsTruncated>false</IsTruncated><Version>\
+                        <Key>some/where/dir/a</Key><VersionId>1</VersionId></Version>\
+                        <DeleteMarker><Key>some/where/dir/a</Key><VersionId>2</VersionId>\
+                        </DeleteMarker></ListVersionsResult>";
+const NO_VERSIONS: &str =
+    "<ListVersionsResult><IsTruncated>false</IsTruncated></ListVersionsResult>";
+const MORE_VERSIONS: &str = "<ListVersionsResult><IsTruncated>true</IsTruncated>\
+                             <NextKeyMarker>some/where/dir/a</NextKeyMarker></ListVersionsResult>";
+
+#[tokio::test]
+async fn versions_are_counted_and_removed_to_the_end_or_not_at_all() {
+    let (server, store) = setup().await;
+    let listed = |answers: &[&'static str]| {
+        for answer in answers {
+            server.faults.add(Method::GET, "versions=", Fault::Answer(answer));
+        }
+    };
+    listed(&[MORE_VERSIONS, VERSIONS]);
+    assert_eq!(store.versions("dir").await.unwrap(), Some(2));
+    // A list that contradicts itself does not count as a store that does not tell.
+    listed(&["<ListVersionsResult><IsTruncated>true</IsTruncated></ListVersionsResult>"]);
+    assert_eq!(kind(store.versions("dir").await), ErrorKind::Corrupt);
+    listed(&["<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"]);
+    assert_eq!(store.versions("dir").await.unwrap(), None, "an answer to another question");
+    let removed = Fault::Answer("<DeleteResult/>");
+    listed(&[MORE_VERSIONS, VERSIONS, NO_VERSIONS]);
+    server.faults.add(Method::POST, "?delete", removed.clone());
+    assert_eq!(store.remove_versions("dir").await.unwrap(), 2);
+    // A server that only says that they are gone is not asked for ever.
+    listed(&[VERSIONS, VERSIONS]);
+    server.faults.add(Method::POST, "?delete", removed);
+    assert_eq!(kind(store.remove_versions("dir").await), ErrorKind::Corrupt);
+    assert_eq!(server.faults.left(), 0);
+}
+
 #[tokio::test]
 async fn a_list_of_uploads_that_is_cut_off_does_not_count_as_complete() {
     let (server, store) = setup().await;

@@ -322,7 +322,8 @@ async fn an_upload_is_resumed_without_sending_again_what_is_there() {
         ErrorKind::Transient
     );
     assert_eq!(t.store.unfinished("").await.unwrap().len(), 1);
-    let sent = |number: &str| t.server.faults.count("PUT", &format!("partNumber={number}&"));
+    let sent =
+        |number: &str| t.server.faults.count("PUT", &format!("where/k?partNumber={number}&"));
     let before = sent("1");
     t.store.put("k", chunked(&content, None), &options).await.unwrap();
     assert_eq!((sent("1"), sent("2")), (before, 1));

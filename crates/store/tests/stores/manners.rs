@@ -102,6 +102,52 @@ async fn one_request_at_a_time_is_enough() {
     }
 }
 
+/// A checksum that is kept as it was told, without a look at the bytes, vouches for nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn checksums_that_nobody_compares_vouch_for_nothing() {
+    for manners in [
+        Manners { no_checks: true, ..Manners::default() },
+        Manners { no_part_checks: true, ..Manners::default() },
+    ] {
+        let server = Server::with(manners.clone()).await;
+        let store = Arc::new(S3Store::open(server.config()).await.unwrap());
+        let (support, can) = (store.support(), store.capabilities());
+        assert_eq!(support.checksums_kept, Support::Yes);
+        assert_eq!(support.checksums_checked == Support::No, manners.no_checks);
+        assert_eq!((can.digests, can.digests_of_large), (!manners.no_checks, false));
+        suite::run(store.clone()).await;
+        let put = store.put("k", "x".into(), &PutOptions::default()).await.unwrap();
+        let head = store.head("k").await.unwrap();
+        let got = store.get("k", None).await.unwrap().meta;
+        for meta in [put, head, got] {
+            let digest = Sha256Digest::of(b"x");
+            assert_eq!(meta.digest.unwrap().whole(), Some(digest), "it is good for reading");
+            assert_eq!(meta.vouched_sha256(), (!manners.no_checks).then_some(digest));
+        }
+    }
+}
+
+/// An upload keeps the digest that was announced when it was begun. A put that announces none cannot
+/// tell whether that is the digest of what it has.
+#[tokio::test]
+async fn an_upload_that_was_announced_is_not_taken_up_without_a_digest() {
+    let server = Server::full().await;
+    let store = server.store().await;
+    let first = noise(23 * MIB as usize, 4);
+    server.faults.add_times(4, Method::PUT, "partNumber=5&", INTERNAL);
+    store.put("k", chunked(&first, None), &resuming(&first)).await.unwrap_err();
+    let mut other = first.to_vec();
+    other[22 * MIB as usize] ^= 1;
+    let other = bytes::Bytes::from(other);
+    let options = PutOptions { resume: true, ..PutOptions::default() };
+    let error = store.put("k", chunked(&other, None), &options).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Transient, "{error}");
+    assert_eq!(store.unfinished("").await.unwrap(), []);
+    assert!(store.head("k").await.is_err(), "nothing with a wrong digest is left");
+    store.put("k", chunked(&other, None), &options).await.unwrap();
+    assert!(store.get("k", None).await.unwrap().bytes(usize::MAX).await.unwrap() == other);
+}
+
 #[tokio::test]
 async fn a_server_that_does_not_mind_conditions_is_found_out() {
     let server = Server::with(Manners { no_conditions: true, ..Manners::default() }).await;

@@ -66,6 +66,20 @@ async fn a_put_says_who_asks_what_it_has_and_how_it_is_to_be_kept() {
     }
 }
 
+/// A bucket may refuse whatever is not encrypted as it says, what a store is tried out with too.
+#[tokio::test]
+async fn what_a_store_is_tried_out_with_is_encrypted_as_all_else() {
+    let (endpoint, heads) = recorder().await;
+    let config = S3Config { sse: Some("aws:kms".into()), probe: true, ..config(endpoint) };
+    S3Store::open(config).await.unwrap();
+    let heads = heads.lock().unwrap();
+    let puts: Vec<&String> = heads.iter().filter(|head| head.starts_with("put ")).collect();
+    assert!(puts.len() > 3, "{puts:?}");
+    for put in puts {
+        assert!(put.contains("\r\nx-amz-server-side-encryption: aws:kms\r\n"), "{put}");
+    }
+}
+
 /// A server of `openssl` with a certificate that no authority knows.
 struct TlsServer {
     endpoint: String,

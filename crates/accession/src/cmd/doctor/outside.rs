@@ -52,7 +52,7 @@ async fn store(what: &str, section: &StoreSection, data: &Path) -> Finding {
         };
     }
     let fix = "check its url, that it exists, and that this user may write to it; `accession store check` says more";
-    let opened = match open(&section.url).await {
+    let opened = match open(&section.address()).await {
         Ok(store) => store,
         Err(error) => return Finding::problem(what, error.to_string(), fix),
     };

@@ -22,7 +22,7 @@ pub struct LsArgs {
     paths: bool,
 }
 
-/// So many inventories are read at once.
+/// So many inventories are read at once where waiting for a network is not most of it.
 const PARALLEL: usize = 8;
 
 pub async fn ls(args: LsArgs, global: &Global) -> Result<Exit, Failure> {
@@ -52,7 +52,7 @@ pub async fn ls(args: LsArgs, global: &Global) -> Result<Exit, Failure> {
             Err(error) => Err((None, error)),
         }
     });
-    let mut objects = opened.buffered(PARALLEL);
+    let mut objects = opened.buffered(root.store().at_once().max(PARALLEL));
     let (mut rows, mut exit) = (Vec::new(), Exit::Yes);
     while let Some(object) = objects.next().await {
         match object {

@@ -7,6 +7,7 @@ use crate::cmd::app;
 use crate::error_code::ErrorCode;
 use crate::exit::Failure;
 use crate::session::existing;
+use archive::config::StoreSection;
 use archive::registry::view;
 use ocfl::{Object, StorageRoot};
 use std::collections::BTreeMap;
@@ -88,10 +89,15 @@ fn usage(wanted: &[&str]) -> Failure {
 /// The address of a root: what looks like one, or is there, is taken as it is; else it may be the
 /// name of a store.
 pub fn address(text: &str, global: &Global) -> String {
+    section(text, global).map_or_else(|| text.to_string(), |section| section.address())
+}
+
+/// The store of the configuration that a text names, unless it is an address.
+pub fn section(text: &str, global: &Global) -> Option<StoreSection> {
     let is_address = text.contains('/') || text.starts_with('.') || Path::new(text).exists();
     // Without a configuration that can be read there are no names, and addresses work all the same.
     let stores = if is_address { None } else { stores(global).ok() };
-    stores.and_then(|stores| stores.get(text).cloned()).unwrap_or_else(|| text.to_string())
+    stores.and_then(|mut stores| stores.remove(text))
 }
 
 /// The address of the root that a command of roots is given, one way or the other.
@@ -112,7 +118,7 @@ pub fn root_address(
 /// The address of a store of the configuration.
 pub fn store_address(name: &str, global: &Global) -> Result<String, Failure> {
     let stores = stores(global)?;
-    stores.get(name).cloned().ok_or_else(|| {
+    stores.get(name).map(StoreSection::address).ok_or_else(|| {
         let names: Vec<&str> = stores.keys().map(String::as_str).collect();
         Failure::refused(
             archive::ErrorCode::UnknownStore,
@@ -121,9 +127,8 @@ pub fn store_address(name: &str, global: &Global) -> Result<String, Failure> {
     })
 }
 
-fn stores(global: &Global) -> Result<BTreeMap<String, String>, Failure> {
-    let stores = app::configuration(global)?.config.stores;
-    Ok(stores.into_iter().map(|(name, section)| (name, section.url)).collect())
+fn stores(global: &Global) -> Result<BTreeMap<String, StoreSection>, Failure> {
+    Ok(app::configuration(global)?.config.stores)
 }
 
 /// The identifier of an object that the registry knows by this name; `None` if it does not, or if

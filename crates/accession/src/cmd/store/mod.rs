@@ -36,7 +36,7 @@ enum Command {
     Check {
         /// A directory, `file:///…`, `s3://bucket/prefix`, or a store's name
         url: String,
-        /// Try out a storage class, too
+        /// Try out a storage class, too (default: that of the store that is named)
         #[arg(long, value_name = "CLASS")]
         storage_class: Option<String>,
     },
@@ -70,8 +70,10 @@ struct Supported {
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let Command::Check { url, storage_class } = args.command;
     let runtime = tokio::runtime::Runtime::new()?;
-    let address = super::ocfl::named::address(&url, global);
-    let report = runtime.block_on(check(&address, storage_class.as_deref()))?;
+    let section = super::ocfl::named::section(&url, global);
+    let address = section.as_ref().map_or(url, |section| section.address());
+    let class = storage_class.or_else(|| section?.storage_class);
+    let report = runtime.block_on(check(&address, class.as_deref()))?;
     if global.json {
         output::json(&report)?;
     } else {

@@ -20,16 +20,19 @@ pub fn verdicts(writable: bool, can: &Capabilities, trials: &[Trial]) -> Vec<Ver
         (true, true) => None,
     };
     let classes = (!can.storage_classes).then(|| "it has no cold storage".to_owned());
-    let cold =
-        classes.clone().or_else(|| {
-            match (can.digests, can.digests_of_large) {
+    let unvouched = match (can.digests, can.digests_of_large) {
         (true, true) => None,
         (true, false) => Some("objects in parts"),
         (false, _) => Some("objects"),
-    }.map(|what| {
-        format!("it keeps no SHA-256 of {what}, and nothing else vouches for what cannot be read")
-    })
-        });
+    };
+    let cold = classes.clone().or_else(|| {
+        unvouched.map(|what| {
+            format!(
+                "it does not compare and keep the SHA-256 of {what}, and nothing else vouches for \
+                 what cannot be read"
+            )
+        })
+    });
     let verify = match can.digests || can.rename {
         true => "copies are verified",
         false => "copies are verified by reading every byte back",

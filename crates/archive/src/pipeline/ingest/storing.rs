@@ -7,7 +7,7 @@ use super::mark::Mark;
 use super::meter::bytes;
 use super::resolving::update_of;
 use super::under_way::UnderWay;
-use super::verifying::{sha256, sha256_of_package};
+use super::verifying::sha256_to_announce;
 use super::{Run, Step, StopFlag, failpoint, waits_for_disks};
 use crate::ErrorCode;
 use crate::blocking::blocking;
@@ -20,11 +20,13 @@ use bagit::beneath::Refused;
 use bagit::source::Members;
 use bytes::{Bytes, BytesMut};
 use futures_util::future::try_join_all;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use ocfl::{About, Draft, DraftOptions, Leftovers, Start, User};
 use queue::{Outcome, StageSettings};
+use std::collections::HashSet;
 use std::io::Read;
 use std::sync::Arc;
-use store::{Body, PutOptions, Sha256Digest, StorageClass};
+use store::{Body, PutOptions};
 use tokio::sync::mpsc;
 
 /// Files that are looked at together.
@@ -161,22 +163,16 @@ async fn store(
         let page = run.app.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
         let Some(last) = page.last().map(|f| f.number) else { break };
         let is_last = (page.len() as i64) < PAGE;
-        let mut fresh = Vec::new();
-        for file in page {
-            let sha512 = digest(&file)?;
-            let size = u64::try_from(file.size.unwrap_or(0)).unwrap_or(0);
-            let failed = |e| store_error(&place.name, e);
-            if draft.reference(&file.path, sha512).map_err(failed)?.is_some() {
-                run.meter.add(size);
-                continue;
-            }
-            let was_put = file.number <= done || (is_large(&file) && large.covers(file.number));
-            let there = was_put && draft.adopt(&file.path, sha512, size).await.map_err(failed)?;
-            match there {
-                true => run.meter.add(size),
-                false => fresh.push(file),
+        let (put_before, others): (Vec<JobFile>, Vec<JobFile>) = page
+            .into_iter()
+            .partition(|file| file.number <= done || (is_large(file) && large.covers(file.number)));
+        let mut fresh = adopt(run, place, &draft, put_before).await?;
+        for file in others {
+            if !refer(run, place, &draft, &file)? {
+                fresh.push(file);
             }
         }
+        fresh.sort_by_key(|file| file.number);
         let wrote = !fresh.is_empty();
         if !began && fresh.iter().any(is_large) {
             // Half of a large file is worth taking up.
@@ -197,6 +193,51 @@ async fn store(
         after = last;
     }
     Ok(())
+}
+
+/// Refers to content that the object has already; false if it does not.
+fn refer(run: &Run<'_>, place: &Place, draft: &Draft, file: &JobFile) -> Result<bool> {
+    let referred = draft.reference(&file.path, digest(file)?);
+    let is_there = referred.map_err(|e| store_error(&place.name, e))?.is_some();
+    if is_there {
+        run.meter.add(bytes(file.size));
+    }
+    Ok(is_there)
+}
+
+/// Takes over what an earlier run has put; returns the files that are not there after all.
+async fn adopt(
+    run: &Run<'_>,
+    place: &Place,
+    draft: &Draft,
+    files: Vec<JobFile>,
+) -> Result<Vec<JobFile>> {
+    // One file of each content at a time: the others refer to it.
+    let (mut first, mut same, mut digests) = (Vec::new(), Vec::new(), HashSet::new());
+    for file in files {
+        if refer(run, place, draft, &file)? {
+            continue;
+        }
+        let is_first = digests.insert(digest(&file)?.to_string());
+        if is_first { first.push(file) } else { same.push(file) }
+    }
+    let asked = stream::iter(first).map(|file| async move {
+        let there = draft.adopt(&file.path, digest(&file)?, bytes(file.size)).await;
+        match there.map_err(|e| store_error(&place.name, e))? {
+            true => run.meter.add(bytes(file.size)),
+            false => return Ok(Some(file)),
+        }
+        Ok::<_, Error>(None)
+    });
+    let missing: Vec<Option<JobFile>> =
+        asked.buffered(place.root.store().at_once()).try_collect().await?;
+    let mut missing: Vec<JobFile> = missing.into_iter().flatten().collect();
+    for file in same {
+        if !refer(run, place, draft, &file)? {
+            missing.push(file);
+        }
+    }
+    Ok(missing)
 }
 
 pub(super) fn digest(file: &JobFile) -> Result<&str> {
@@ -296,18 +337,12 @@ async fn put_stream(
     draft: &Draft,
     file: &JobFile,
 ) -> Result<()> {
-    // Kept with the object, and compared with what is sent before it is completed.
-    let sha256 = match sha256(file) {
-        None if place.class.as_ref().is_some_and(StorageClass::is_cold) => {
-            Some(sha256_of_package(members, file).await?)
-        }
-        known => known,
-    };
+    let sha256 = sha256_to_announce(place, members, file).await?;
     let Content { body, reading, stop } = content(run, members, file);
     let options = PutOptions {
         storage_class: place.class.clone(),
         resume: true,
-        sha256: sha256.as_deref().and_then(Sha256Digest::from_hex),
+        sha256,
         ..PutOptions::default()
     };
     let put = draft.put_believing(&file.path, body, digest(file)?, &options).await;

@@ -32,7 +32,7 @@ use queue::{Outcome, StageSettings};
 use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
-use store::StorageClass;
+use store::{Sha256Digest, StorageClass};
 use tokio::task::JoinSet;
 
 const PAGE: i64 = 2000;
@@ -404,17 +404,30 @@ async fn same(
     Ok(Compared::of(file.sha512.as_deref() == Some(hasher.finish().to_string().as_str())))
 }
 
-pub(super) fn sha256(file: &JobFile) -> Option<String> {
+fn sha256(file: &JobFile) -> Option<String> {
     let digests: serde_json::Value = serde_json::from_str(file.digests.as_deref()?).ok()?;
     digests.get("sha256")?.as_str().map(str::to_string)
 }
 
-/// The SHA-256 of a deposited file that was validated without one, read again from its package; it
-/// must still be the file that was validated.
-pub(super) async fn sha256_of_package(
+/// The SHA-256 that is kept with the content of a file, and compared with what is sent before that is
+/// complete: what is known, and in a cold class always, since nothing else vouches for it there.
+pub(super) async fn sha256_to_announce(
+    place: &Place,
     members: &Arc<dyn Members>,
     file: &JobFile,
-) -> Result<String> {
+) -> Result<Option<Sha256Digest>> {
+    let sha256 = match sha256(file) {
+        None if place.class.as_ref().is_some_and(StorageClass::is_cold) => {
+            Some(sha256_of_package(members, file).await?)
+        }
+        known => known,
+    };
+    Ok(sha256.as_deref().and_then(Sha256Digest::from_hex))
+}
+
+/// The SHA-256 of a deposited file that was validated without one, read again from its package; it
+/// must still be the file that was validated.
+async fn sha256_of_package(members: &Arc<dyn Members>, file: &JobFile) -> Result<String> {
     let (members, file) = (members.clone(), file.clone());
     blocking(move || {
         let algorithms = [Algorithm::Sha256, Algorithm::Sha512];

@@ -57,15 +57,23 @@ pub async fn rebuild(
     let place = app.stores.get(store).await?;
     let mut rebuilt = Rebuilt::default();
     let mut outage = Outage::default();
-    let mut paths = place.root.object_paths();
-    while let Some(path) = paths.next().await {
-        let (path, restored) = match path {
+    let paths = place.root.object_paths();
+    // Inventories are read ahead, and what they say is taken in one after the other.
+    let opened = paths.map(|path| async {
+        match path {
             Ok(path) => {
-                let restored = one(app, &place, &path).await;
-                (path, restored)
+                let object = place.root.object_at(&path).await;
+                (path, object.map_err(|error| object_error(store, error)))
             }
             // The error names the directory.
             Err(error) => (String::new(), Err(object_error(store, error))),
+        }
+    });
+    let mut opened = std::pin::pin!(opened.buffered(place.root.store().at_once()));
+    while let Some((path, object)) = opened.next().await {
+        let restored = match object {
+            Ok(object) => one(app, &place, &path, object).await,
+            Err(error) => Err(error),
         };
         match restored {
             Ok(restored) => {
@@ -128,9 +136,8 @@ enum One {
     Misplaced(String),
 }
 
-async fn one(app: &Arc<App>, place: &Place, path: &str) -> Result<One> {
+async fn one(app: &Arc<App>, place: &Place, path: &str, object: Object) -> Result<One> {
     let store = &place.name;
-    let object = place.root.object_at(path).await.map_err(|e| object_error(store, e))?;
     if let Some(proper) = proper_path(place, &object) {
         return Ok(One::Misplaced(format!(
             "{path}: it holds {}, whose place is {proper}; move it there if that place is empty, and remove it otherwise",

@@ -22,6 +22,8 @@ use tokio::time::Instant;
 const RENEW_BEFORE: Duration = Duration::from_secs(300);
 /// So long after a renewal failed, the next is tried.
 const RENEW_PAUSE: Duration = Duration::from_secs(20);
+/// A process that has not printed keys by then is ended: requests wait for it.
+const PROCESS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An access key. It does not print its secrets.
 #[derive(Clone, PartialEq, Eq)]
@@ -309,7 +311,13 @@ fn parse_printed(from: &str, bytes: &[u8]) -> Result<Credentials> {
     // The text may hold secrets, so the message does not quote it.
     let printed: Printed = serde_json::from_slice(bytes)
         .map_err(|_| denied(format!("{from} did not print credentials as JSON")))?;
-    let expires = printed.expiration.as_deref().and_then(clock::parse_iso);
+    // Keys whose end is not known would be used for ever.
+    let expires = match printed.expiration.as_deref() {
+        None => None,
+        Some(text) => Some(clock::parse_iso(text).ok_or_else(|| {
+            denied(format!("{from} printed an expiration that is no time in UTC: {text:?}"))
+        })?),
+    };
     let keys = Credentials::new(
         printed.access_key_id,
         printed.secret_access_key,
@@ -319,14 +327,17 @@ fn parse_printed(from: &str, bytes: &[u8]) -> Result<Credentials> {
 }
 
 async fn run_process(command: &str) -> Result<Credentials> {
-    let output = tokio::process::Command::new("sh")
+    let printing = tokio::process::Command::new("sh")
         .args(["-c", command])
         .stdin(std::process::Stdio::null())
         .stderr(std::process::Stdio::inherit())
         .kill_on_drop(true)
-        .output()
-        .await
-        .map_err(|error| denied(format!("credential_process: {error}")))?;
+        .output();
+    let output = tokio::time::timeout(PROCESS_TIMEOUT, printing).await.map_err(|_| {
+        let detail = format!("credential_process did not end in {} s", PROCESS_TIMEOUT.as_secs());
+        Error::new(ErrorKind::Transient, "", detail)
+    })?;
+    let output = output.map_err(|error| denied(format!("credential_process: {error}")))?;
     if !output.status.success() {
         return Err(denied(format!("credential_process ended with {}", output.status)));
     }

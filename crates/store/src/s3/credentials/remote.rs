@@ -1,7 +1,7 @@
 //! Credentials that a service hands out: roles, containers and machines.
 
 use super::profile::Role;
-use super::{Credentials, Resolver, denied, parse_printed};
+use super::{Credentials, Environment, Resolver, denied, parse_printed};
 use crate::checksum::Sha256Digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::s3::config::domain;
@@ -114,13 +114,7 @@ fn credentials_of(answer: &[u8], result: &str) -> Result<Credentials> {
 /// The address that a container platform offers.
 pub(super) async fn of_container(resolver: &Resolver<'_>) -> Result<Option<Credentials>> {
     let environment = resolver.environment;
-    let url = match environment.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
-        Some(path) => format!("http://169.254.170.2{path}"),
-        None => match environment.get("AWS_CONTAINER_CREDENTIALS_FULL_URI") {
-            Some(url) => url,
-            None => return Ok(None),
-        },
-    };
+    let Some(url) = container_url(environment) else { return Ok(None) };
     let uri: Uri = url.parse().map_err(|_| denied(format!("{url}: not a URL")))?;
     let near = uri.host().is_some_and(|host| CONTAINER_HOSTS.contains(&host));
     if uri.scheme_str() != Some("https") && !near {
@@ -142,6 +136,14 @@ pub(super) async fn of_container(resolver: &Resolver<'_>) -> Result<Option<Crede
     parse_printed("the container's service", &answer).map(Some)
 }
 
+/// Where a container asks: ECS gives a path at an address of its own, EKS and others a whole URL.
+pub(super) fn container_url(environment: &Environment) -> Option<String> {
+    match environment.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
+        Some(path) => Some(format!("http://169.254.170.2{path}")),
+        None => environment.get("AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+    }
+}
+
 /// The metadata service of a virtual machine; no answer means that there is none.
 pub(super) async fn of_machine(resolver: &Resolver<'_>) -> Result<Option<Credentials>> {
     let environment = resolver.environment;
@@ -156,17 +158,14 @@ pub(super) async fn of_machine(resolver: &Resolver<'_>) -> Result<Option<Credent
     let mut headers = HeaderMap::new();
     headers.insert("x-aws-ec2-metadata-token-ttl-seconds", HeaderValue::from_static("21600"));
     let token_url = format!("{endpoint}/latest/api/token");
-    let Ok(token) = call(&http, Method::PUT, &token_url, headers, Bytes::new()).await else {
-        return Ok(None);
-    };
+    let token = call(&http, Method::PUT, &token_url, headers, Bytes::new()).await;
+    let Some(token) = unless_absent(token)? else { return Ok(None) };
     let token = HeaderValue::from_bytes(&token).map_err(|_| denied("the machine's token"))?;
     let mut headers = HeaderMap::new();
     headers.insert("x-aws-ec2-metadata-token", token);
     let roles_url = format!("{endpoint}/latest/meta-data/iam/security-credentials/");
-    let Ok(roles) = call(&http, Method::GET, &roles_url, headers.clone(), Bytes::new()).await
-    else {
-        return Ok(None);
-    };
+    let roles = call(&http, Method::GET, &roles_url, headers.clone(), Bytes::new()).await;
+    let Some(roles) = unless_absent(roles)? else { return Ok(None) };
     let roles = String::from_utf8_lossy(&roles).into_owned();
     let Some(role) = roles.lines().next().map(str::trim).filter(|role| !role.is_empty()) else {
         return Ok(None);
@@ -174,6 +173,15 @@ pub(super) async fn of_machine(resolver: &Resolver<'_>) -> Result<Option<Credent
     let answer =
         call(&http, Method::GET, &format!("{roles_url}{role}"), headers, Bytes::new()).await?;
     parse_printed("the machine's metadata service", &answer).map(Some)
+}
+
+/// Nothing, where the service is not there or knows no role. One that is there and cannot answer just
+/// now is asked again.
+fn unless_absent(answer: Result<Bytes>) -> Result<Option<Bytes>> {
+    match answer {
+        Err(error) if error.kind() == ErrorKind::Throttled => Err(error),
+        answer => Ok(answer.ok()),
+    }
 }
 
 fn nearby() -> Result<Http> {
@@ -206,7 +214,10 @@ async fn call(
     let body = answer.read(ANSWER_BYTES_MAX).await.map_err(lost)?;
     match answer.status.as_u16() {
         200..=299 => Ok(body),
-        408 | 429 | 500..=599 => Err(lost(format!("it answered {}", answer.status))),
+        408 | 429 | 500..=599 => {
+            let detail = format!("asking {place} for credentials: it answered {}", answer.status);
+            Err(Error::new(ErrorKind::Throttled, "", detail))
+        }
         _ => Err(denied(format!("{place} answered {}", answer.status))),
     }
 }

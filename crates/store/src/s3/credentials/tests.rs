@@ -23,6 +23,14 @@ async fn found(variables: &[(&str, &str)]) -> Result<Credentials> {
 
 /// Answers each request by what its first line starts with; returns the address.
 async fn service(answers: &'static [(&'static str, &'static str)]) -> String {
+    service_that_wants("", answers).await
+}
+
+/// The same of a service that refuses requests without this line in their head.
+async fn service_that_wants(
+    line: &'static str,
+    answers: &'static [(&'static str, &'static str)],
+) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -32,6 +40,7 @@ async fn service(answers: &'static [(&'static str, &'static str)]) -> String {
                 request.push(socket.read_u8().await.unwrap());
             }
             let mut request = String::from_utf8_lossy(&request).into_owned();
+            let is_let_in = line.is_empty() || request.lines().any(|found| found == line);
             let lines = request.to_lowercase();
             let length = lines.lines().find_map(|line| line.strip_prefix("content-length: "));
             let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
@@ -41,8 +50,12 @@ async fn service(answers: &'static [(&'static str, &'static str)]) -> String {
                 request = format!("POST /?{} {rest}", String::from_utf8_lossy(&body));
             }
             let answer = answers.iter().find(|(start, _)| request.starts_with(start));
-            let (status, body) =
-                answer.map_or(("404 Not Found", ""), |(_, body)| ("200 OK", *body));
+            let (status, body) = match answer {
+                _ if !is_let_in => ("401 Unauthorized", ""),
+                None => ("404 Not Found", ""),
+                Some((_, "busy")) => ("503 Service Unavailable", ""),
+                Some((_, body)) => ("200 OK", *body),
+            };
             let length = body.len();
             let head =
                 format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}");
@@ -252,7 +265,7 @@ async fn roles_are_chained_and_take_their_keys_from_where_the_profile_says() {
 #[tokio::test]
 async fn a_pod_shows_its_token_and_the_token_is_read_anew() {
     let answers: &[(&str, &str)] = &[("GET /v1/credentials", JSON)];
-    let address = service(answers).await;
+    let address = service_that_wants("authorization: secret-of-the-pod", answers).await;
     let dir = tempfile::tempdir().unwrap();
     let token = dir.path().join("token");
     std::fs::write(&token, "secret-of-the-pod\n").unwrap();
@@ -262,6 +275,14 @@ async fn a_pod_shows_its_token_and_the_token_is_read_anew() {
         ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.to_str().unwrap()),
     ];
     assert_eq!(found(&pod).await.unwrap().access_key, "J");
+    std::fs::write(&token, "an-older-one").unwrap();
+    let error = found(&pod).await.unwrap_err().to_string();
+    assert!(error.contains("401") && !error.contains("an-older-one"), "{error}");
+    std::fs::write(&token, "secret-of-the-pod").unwrap();
+    assert_eq!(found(&pod).await.unwrap().access_key, "J");
+    // ECS gives the token itself.
+    let ecs = [pod[0], ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "secret-of-the-pod")];
+    assert_eq!(found(&ecs).await.unwrap().access_key, "J");
     std::fs::remove_file(&token).unwrap();
     let error = found(&pod).await.unwrap_err().to_string();
     assert!(error.contains("token") && !error.contains("secret-of"), "{error}");
@@ -285,6 +306,42 @@ fn a_profile_gives_the_address_of_s3_by_its_services_or_for_all() {
     assert_eq!(profiles.endpoint("a").as_deref(), Some("https://s3.example"));
     assert_eq!(profiles.endpoint("b").as_deref(), Some("https://all.example"));
     assert_eq!(profiles.get("b").unwrap().get("region"), None);
+}
+
+#[test]
+fn a_container_of_ecs_asks_at_the_address_of_its_platform() {
+    let of = |variables: &'static [(&'static str, &'static str)]| {
+        let find = move |name: &str| {
+            variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.to_string())
+        };
+        remote::container_url(&Environment(Arc::new(find)))
+    };
+    let relative = ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/credentials/x");
+    let full = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.23/v1/credentials");
+    let both: &'static [_] = Box::leak(Box::new([relative, full]));
+    assert_eq!(of(both).as_deref(), Some("http://169.254.170.2/v2/credentials/x"));
+    assert_eq!(of(&both[1..]).as_deref(), Some(full.1));
+    assert_eq!(of(&[]), None);
+}
+
+#[tokio::test]
+async fn a_machine_whose_service_is_busy_is_asked_again() {
+    let address = service(&[("PUT /latest/api/token", "busy")]).await;
+    let machine = resolver(&[("AWS_EC2_METADATA_SERVICE_ENDPOINT", &address)]);
+    assert!(machine.get().await.unwrap_err().is_retryable());
+    let absent = resolver(&[("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:9")]);
+    assert_eq!(absent.get().await.unwrap_err().kind(), ErrorKind::Denied);
+}
+
+#[tokio::test]
+async fn an_expiration_that_is_no_time_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("config");
+    let json = JSON.replace("2999-01-01T00:00:00Z", "tomorrow").replace('"', "\\\"");
+    let text = format!("[default]\ncredential_process = printf '%s' \"{json}\"\n");
+    std::fs::write(&config, text).unwrap();
+    let error = found(&[("AWS_CONFIG_FILE", config.to_str().unwrap())]).await.unwrap_err();
+    assert!(error.to_string().contains("tomorrow"), "{error}");
 }
 
 #[test]

@@ -42,6 +42,10 @@ pub struct Manners {
     pub no_checksums: bool,
     /// It keeps none of objects in parts.
     pub no_part_checksums: bool,
+    /// It keeps the checksums that it is told, and compares them with nothing.
+    pub no_checks: bool,
+    /// It does not compare those of parts.
+    pub no_part_checks: bool,
     /// It takes conditions and does not mind them.
     pub no_conditions: bool,
     /// Requests must be signed for this region; a refusal says so in its body: Garage.
@@ -208,10 +212,13 @@ impl S3 for Full {
     }
 
     async fn put_object(&self, mut r: S3Request<PutObjectInput>) -> Answer<PutObjectOutput> {
-        let checksum = r.input.checksum_sha256.clone();
+        let checksum = r.input.checksum_sha256.clone().filter(|_| !self.manners.no_checks);
         let body = r.input.body.take();
-        let (content, _) = read(body, &r, checksum.as_ref()).await?;
+        let (content, digest) = read(body, &r, checksum.as_ref()).await?;
         r.input.body = blob(content);
+        if self.manners.no_checks {
+            r.input.checksum_sha256 = Some(BASE64.encode(digest.0));
+        }
         let _writing = self.writing.lock().await;
         self.set_digest(&r.input.bucket, &r.input.key, None);
         let class = r.input.storage_class.take().map(|class| class.as_str().to_owned());
@@ -302,7 +309,8 @@ impl S3 for Full {
         if !self.uploads.lock().unwrap().contains_key(&id) {
             return Err(s3_error!(NoSuchUpload));
         }
-        let checksum = r.input.checksum_sha256.clone();
+        let checks = !self.manners.no_checks && !self.manners.no_part_checks;
+        let checksum = r.input.checksum_sha256.take().filter(|_| checks);
         let body = r.input.body.take();
         let (content, digest) = read(body, &r, checksum.as_ref()).await?;
         let size = content.len() as i64;

@@ -1,7 +1,7 @@
 //! What Amazon and Ceph refuse before they look at an object, and kinder servers let pass.
 
-use bytes::Bytes;
-use http::{Method, Request, Response};
+use hyper::body::Bytes;
+use hyper::http::{Method, Request, Response};
 
 /// The refusal of a request that a strict server does not take.
 pub fn refuse<B>(request: &Request<B>) -> Option<Response<Bytes>> {
@@ -35,10 +35,10 @@ pub fn refuse_region<B>(request: &Request<B>, region: &str) -> Option<Response<B
              <Region>{region}</Region></Error>"
         ),
     };
-    Some(Response::builder().status(400).body(body.into()).unwrap())
+    Some(Response::builder().status(400).body(body.into()).expect("an answer"))
 }
 
 fn answer(status: u16, code: &str) -> Response<Bytes> {
     let body = format!("<Error><Code>{code}</Code><Message>strictly</Message></Error>");
-    Response::builder().status(status).body(body.into()).unwrap()
+    Response::builder().status(status).body(body.into()).expect("an answer")
 }

@@ -7,7 +7,7 @@ use crate::model::error::{Error, Result};
 use crate::model::event::Event;
 use crate::pipeline::ingest::Run;
 use crate::pipeline::ingest::storing::{Content, content};
-use crate::pipeline::ingest::verifying::differs;
+use crate::pipeline::ingest::verifying::{differs, sha256_to_announce};
 use crate::premis::EventType;
 use crate::registry::events;
 use crate::registry::ingest::JobFile;
@@ -98,8 +98,10 @@ impl<'a> Repairs<'a> {
         file: JobFile,
         referred: &Referred,
     ) -> Result<()> {
+        let sha256 = sha256_to_announce(place, self.members, &file).await?;
         let Content { body, reading, stop } = content(run, self.members, &file);
-        let options = PutOptions { storage_class: place.class.clone(), ..PutOptions::default() };
+        let storage_class = place.class.clone();
+        let options = PutOptions { storage_class, sha256, ..PutOptions::default() };
         let restored = sealed.restore(&referred.sha512, body, &options).await;
         let _ = reading.await;
         if stop.is_raised() {
