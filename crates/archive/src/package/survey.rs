@@ -21,7 +21,8 @@ pub struct Survey {
     pub root: String,
     /// What its manifests are made with.
     pub algorithms: Algorithms,
-    /// The container has data after its end, which no file has.
+    /// The container has bytes that no file of the object has: after or before the archive, or in
+    /// files outside of the bag.
     pub goes_on: bool,
     pub files: u64,
     /// Of files whose size the container tells.
@@ -66,10 +67,10 @@ impl Survey {
             return Err(error);
         }
         listed.map_err(reading_failed)?;
-        survey.goes_on = matches!(members.ending(), Some(Ending::DataAfter { .. }));
+        survey.goes_on = members.ending().is_some_and(Ending::leaves_data_out);
         check_tree(members, problems)?;
         if survey.is_bag {
-            survey.find_algorithms(members)?;
+            survey.look_into_bag(members)?;
         } else {
             check_plain(members, problems)?;
             check_name(package, problems)?;
@@ -89,12 +90,16 @@ impl Survey {
         }
     }
 
-    /// The algorithms that its manifests are named after.
-    fn find_algorithms(&mut self, members: &dyn Members) -> Result<()> {
+    /// Finds the algorithms that the bag's manifests are named after, and whether there are files
+    /// outside of the bag: the validation of bags only warns of those that systems leave behind.
+    fn look_into_bag(&mut self, members: &dyn Members) -> Result<()> {
         let mut algorithms = Algorithms::NONE;
         members
             .list(false, &mut |member| {
-                let name = member.path.strip_prefix(self.root.as_str()).unwrap_or_default();
+                let Some(name) = member.path.strip_prefix(self.root.as_str()) else {
+                    self.goes_on |= member.kind == Kind::File;
+                    return Ok(());
+                };
                 let name = name.strip_prefix("tag").unwrap_or(name);
                 let algorithm = name.strip_prefix("manifest-").and_then(|n| n.strip_suffix(".txt"));
                 if let Some(algorithm) = algorithm.and_then(|a| a.parse::<Algorithm>().ok()) {
@@ -130,6 +135,7 @@ fn check_end(package: &Package, members: &dyn Members, problems: &mut Problems) 
     let Some(ending) = members.ending() else { return };
     let code = match ending {
         Ending::DataAfter { .. } => "archive_data_after_end",
+        Ending::DataBefore { .. } => "archive_data_before_start",
         Ending::Marked | Ending::Unmarked => "archive_unmarked",
     };
     if let Some(fault) = ending.fault() {
