@@ -16,7 +16,7 @@ use crate::package::kind;
 use crate::package::kind::{check_kind, package_at, resolved};
 use crate::package::manifest::{self, Common, Rows};
 use crate::package::pass::{How, Progress};
-use crate::package::reading::Reader;
+use crate::package::reading::{ReadBefore, ReadOutcome, Reader};
 use crate::package::unpack::{self, unpack};
 use crate::package::validate;
 use crate::package::{Form, Owner, Package};
@@ -168,15 +168,20 @@ async fn check_package(
             profile: bag_profile,
             progress,
             expect: Arc::new(|_| ()),
+            source: Arc::default(),
         };
         let mut digests = HashMap::new();
-        let checked = reader.run(Vec::new(), &mut |reading| {
+        let read = reader.run(ReadBefore::default(), &mut |reading| {
             if compares && let Some(digest) = reading.digests.get(Algorithm::Sha512) {
                 digests.insert(reading.task.path, digest.to_string());
             }
             true
         });
-        Ok((checked?, digests))
+        match read? {
+            ReadOutcome::Checked(checked) => Ok((checked, digests)),
+            // Nothing was read before.
+            ReadOutcome::Stale => Err(Error::Stopped),
+        }
     })
     .await;
     match checked {

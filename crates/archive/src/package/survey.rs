@@ -9,6 +9,7 @@ use crate::model::error::Result;
 use crate::model::problem::Problems;
 use bagit::source::{Ending, Kind, Member, Members};
 use bagit::{Algorithm, Algorithms};
+use digest::{Sha256, to_hex};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use unicode_normalization::UnicodeNormalization;
@@ -24,6 +25,9 @@ pub struct Survey {
     /// The container has bytes that no file of the object has: after or before the archive, or in
     /// files outside of the bag.
     pub goes_on: bool,
+    /// Of a directory, what changes when a file in it is added, removed, renamed or written to, or
+    /// when the directory lists them in another order.
+    pub listing: String,
     pub files: u64,
     /// Of files whose size the container tells.
     pub bytes: u64,
@@ -45,11 +49,19 @@ impl Survey {
             root: String::new(),
             algorithms: Algorithms::NONE,
             goes_on: false,
+            listing: String::new(),
             files: 0,
             bytes: 0,
         };
         let mut stop = None;
+        let mut listing = (package.form == Form::Directory).then(Sha256::new);
         let listed = members.list(true, &mut |member| {
+            if let Some(listing) = &mut listing {
+                let (path, size, modified) = (&member.path, member.size, member.modified);
+                // The length keeps two names from being read as one.
+                let line = format!("{}:{path}:{size:?}:{modified:?}\n", path.len());
+                listing.update(line.as_bytes());
+            }
             if member.kind == Kind::File {
                 survey.files += 1;
                 survey.bytes = survey.bytes.saturating_add(member.size.unwrap_or(0));
@@ -67,6 +79,7 @@ impl Survey {
             return Err(error);
         }
         listed.map_err(reading_failed)?;
+        survey.listing = listing.map(|hash| to_hex(&hash.finish())).unwrap_or_default();
         survey.goes_on = members.ending().is_some_and(Ending::leaves_data_out);
         check_tree(members, problems)?;
         if survey.is_bag {
