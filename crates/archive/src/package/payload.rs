@@ -49,19 +49,24 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     let mut source = Owner::Depositor.open_file(from)?;
     let size = source.metadata().map_err(|e| unreadable(from, &e))?.len();
     if size > BYTES_MAX {
-        return Err(Error::permanent(
-            "manifest_too_large",
-            format!(
-                "{} has {size} bytes, and a manifest may have {BYTES_MAX}; divide it",
-                from.display()
-            ),
-        ));
+        return Err(too_large(from, size));
     }
     let mut file = File::create(to).map_err(|e| unwritable(to, e))?;
-    // One that grows while it is copied is bounded as well.
-    io::copy(&mut io::Read::take(&mut source, BYTES_MAX), &mut file)
+    // One that grows while it is copied is bounded as well, and not cut short.
+    let copied = io::copy(&mut io::Read::take(&mut source, BYTES_MAX + 1), &mut file)
         .map_err(|e| unwritable(to, e))?;
+    if copied > BYTES_MAX {
+        return Err(too_large(from, copied));
+    }
     settle(&file, to)
+}
+
+fn too_large(from: &Path, size: u64) -> Error {
+    let shown = from.display();
+    Error::permanent(
+        "manifest_too_large",
+        format!("{shown} has {size} bytes, and a manifest may have {BYTES_MAX}; divide it"),
+    )
 }
 
 /// A new place for a payload.
