@@ -1,6 +1,7 @@
 //! One round: what is ready is deposited, and depositors are told what became of the rest.
 
 use super::{Ready, look, names, received, recognise, results, step, submitter, take};
+use crate::app::WorkSpace;
 use crate::config::WatchSection;
 use crate::intake::accept::{self, NewDeposit, Receipt};
 use crate::intake::received::{Received, kind_of};
@@ -19,8 +20,9 @@ pub struct Poller {
     pub db: Db,
     /// Where submitted manifests are kept with their batches.
     pub payloads: PathBuf,
-    /// Where packages of buckets are put while they are ingested.
+    /// Where packages of buckets are put while they are ingested, in the work space.
     pub received: PathBuf,
+    pub work_space: WorkSpace,
     /// How long those are kept whose ingest failed.
     pub failed_retention_micros: Micros,
 }
@@ -86,7 +88,7 @@ impl Poller {
             return Err(Not::Yet);
         }
         let received = match watch.path.starts_with("s3://") {
-            true => Some(received::fetch(watch, package, &self.received).await?.ok_or(Not::Yet)?),
+            true => Some(received::fetch(watch, package, self).await?.ok_or(Not::Yet)?),
             false => None,
         };
         let path = match &received {

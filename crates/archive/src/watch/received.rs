@@ -5,7 +5,9 @@
 
 use super::Ready;
 use super::list::Reread;
+use super::poll::Poller;
 use crate::config::WatchSection;
+use crate::pipeline::ingest::provisioning::{Admission, Demand, Space, room_for};
 use crate::transfer::fetch::of_disk;
 use crate::{Error, Result};
 use db::{Db, Micros, Statement, Tx, statement};
@@ -62,8 +64,9 @@ fn lock(directory: &Path) -> Result<Option<File>> {
 pub(super) async fn fetch(
     watch: &WatchSection,
     package: &Ready,
-    received: &Path,
+    poller: &Poller,
 ) -> Result<Option<Received>> {
+    let received = poller.received.as_path();
     let place = place_of(watch, package);
     let directory = received.join(&place);
     let Some(lock) = lock(&directory)? else { return Ok(None) };
@@ -72,6 +75,7 @@ pub(super) async fn fetch(
         let partial = directory.join(".partial");
         remove(&partial).await.map_err(|e| of_disk(&partial, &e))?;
         let target = partial.join("package");
+        check_room(package, poller).await?;
         if !copy_package(watch, package, &target).await? {
             return Ok(None);
         }
@@ -82,6 +86,24 @@ pub(super) async fn fetch(
         }
     }
     Ok(Some(Received { path: whole, place, _lock: lock }))
+}
+
+/// Refuses a package for which there is no room in the work space beside what jobs have there.
+async fn check_room(package: &Ready, poller: &Poller) -> Result<()> {
+    let work = poller.work_space.clone();
+    let space = Space::of(&work)?;
+    let demand = Demand { bytes: package.bytes, written: 0 };
+    // No job has this number.
+    let ask = move |tx: &mut Tx<'_>| room_for(tx, 0, &work.name, &demand, &space);
+    match poller.db.read(ask).await? {
+        Admission::Admitted => Ok(()),
+        Admission::Later(why) => {
+            Err(Error::transient("no_space", format!("{}: {why}", package.name)).at("work space"))
+        }
+        Admission::Never(why) => {
+            Err(Error::permanent("work_space_too_small", format!("{}: {why}", package.name)))
+        }
+    }
 }
 
 async fn sync(directory: &Path) -> Result<()> {
