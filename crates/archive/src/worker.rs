@@ -27,6 +27,7 @@ async fn keep_watch(app: Arc<App>, place: WatchSection) {
         db: app.db.clone(),
         payloads: app.settings.payloads.clone(),
         received: app.settings.work_space.path.join("received"),
+        work_space: app.settings.work_space.clone(),
         failed_retention_micros: app.settings.failed_retention_days * 86_400_000_000,
     };
     let mut is_known = false;

@@ -89,6 +89,7 @@ codes! {
     BaseDirectoryMissing "base-directory-missing" "The archive has the bag at its top, not in one directory (§4)."
     ArchiveUnmarked "archive-unmarked" "The tar archive has no end marker, so members may be missing at its end."
     ArchiveDataAfterEnd "archive-data-after-end" "The archive has data after its end marker, which is not read."
+    ArchiveDataBeforeStart "archive-data-before-start" "The archive has data before its first member, which is not read."
     BaseDirectoryName "base-directory-name" "The bag's directory is not named like the archive (§4)."
     TooManyTagFiles "too-many-tag-files" "There are more manifests than are read."
     PathCase "path-case" "A manifest and the file differ in the case of letters."

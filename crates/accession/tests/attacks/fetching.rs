@@ -169,6 +169,30 @@ fn a_package_that_expands_further_stops_before_the_work_space_is_full() {
     assert_eq!(bytes_below(disk.path()), 0, "what cannot be gone on with takes no room");
 }
 
+/// A program that looks at the members of an archive gets copies of them, in room that was reserved.
+#[test]
+fn copies_for_programs_stop_before_the_work_space_is_full() {
+    let mut world = World::local(1);
+    let Some(disk) = SmallDisk::mount(64) else { return };
+    world.env.push(("ACCESSION_WORK_SPACE_PATH".into(), disk.path().display().to_string()));
+    world.env.push(("ACCESSION_WORK_SPACE_ADMIT_PERCENT".into(), "70".into()));
+    world.env.push(("ACCESSION_WORK_SPACE_STOP_PERCENT".into(), "80".into()));
+    world.configure(
+        "[[collections.maps.checks]]\nname = 'scan'\nper = 'file'\nprogram = ['true']\n",
+    );
+    for (name, mebibytes, state) in [("fits", 20, "completed"), ("large", 60, "failed")] {
+        let content = noise(mebibytes << 20, 1);
+        let files = [("one", &content), ("two", &content)];
+        let package = archive(&directory(&world.path(name), &files), "tar");
+        let report = world.ingest(&package, &["--collection", "maps"]);
+        assert_eq!(report["state"], state, "{name}: {report:#}");
+        if state == "failed" {
+            assert_eq!(report["failures"][0]["code"], "work_space_too_small", "{report:#}");
+        }
+        assert_eq!(bytes_below(disk.path()), 0, "{name}: copies that nobody looks at take no room");
+    }
+}
+
 #[test]
 fn a_deposit_that_is_refused_leaves_no_payload() {
     let world = World::local(1);

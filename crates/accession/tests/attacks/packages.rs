@@ -300,6 +300,75 @@ fn a_package_with_data_after_its_end_is_not_removed() {
     }
 }
 
+/// The bytes of a zip whose members begin `by` bytes later than they did.
+fn moved(zip: &[u8], by: usize) -> Vec<u8> {
+    let mut zip = zip.to_vec();
+    for (record, offset) in [(b"PK\x01\x02", 42), (b"PK\x05\x06", 16)] {
+        for at in 0..zip.len() - 4 {
+            if zip[at..].starts_with(record) {
+                let field = &mut zip[at + offset..at + offset + 4];
+                let moved = u32::from_le_bytes(field.try_into().unwrap()) + by as u32;
+                field.copy_from_slice(&moved.to_le_bytes());
+            }
+        }
+    }
+    zip
+}
+
+/// The end of joined zips leads to one directory, and the members of the other are in no file.
+#[test]
+fn joined_zips_are_told_and_not_removed() {
+    let world = World::local(1);
+    world.done(&["collection", "create", "papers", "remove_packages=true"]);
+    let zip = |name: &str| {
+        let package = directory(&world.path(name), &[("same.txt", name)]);
+        fs::read(archive(&package, "zip")).unwrap()
+    };
+    let (one, two) = (zip("one"), zip("two"));
+    let cases = [
+        // Of one length: the end of the second leads to the directory of the first.
+        ("end.zip", [one.clone(), two.clone()].concat(), "[archive_data_after_end]"),
+        (
+            "start.zip",
+            [one.clone(), moved(&two, one.len())].concat(),
+            "[archive_data_before_start]",
+        ),
+    ];
+    for (name, content, warning) in cases {
+        let path = world.path(name);
+        fs::write(&path, content).unwrap();
+        let report = world.ingest(&path, &["--collection", "papers"]);
+        assert_eq!(report["state"], "completed", "{name}: {report:#}");
+        assert!(path.exists(), "{name} has a file that is in no object");
+        let told = world.done(&["batches", "report", &report["batch"].to_string()]);
+        assert!(told.contains(warning), "{name}: {told}");
+    }
+}
+
+/// Files that only systems leave outside of a bag are a warning, and are in no object; what is only
+/// called a manifest is a file like others.
+#[test]
+fn a_bag_with_files_that_the_object_does_not_have_is_not_removed() {
+    let world = World::local(1);
+    world.done(&["collection", "create", "papers", "remove_packages=true"]);
+    let made = bag(&world.path("bag"), &[("a.txt", "a")]);
+    fs::write(made.join("manifest-of-letters.txt"), "what the letters are about").unwrap();
+    let whole = archive(&made, "tar");
+    let report = world.ingest(&whole, &["--collection", "papers"]);
+    assert_eq!(report["state"], "completed", "{report:#}");
+    assert!(!whole.exists());
+    assert!(holds(&world.path("data/stores"), b"what the letters are about"));
+
+    let outside = directory(&world.path("__MACOSX"), &[("._a.txt", "in no file")]);
+    let with = world.path("with.tar");
+    let mut tar = Command::new("tar");
+    tar.arg("-C").arg(world.dir.path()).arg("-cf").arg(&with).arg("bag");
+    assert!(tar.arg(outside.file_name().unwrap()).status().unwrap().success());
+    let report = world.ingest(&with, &["--collection", "papers", "--local-id", "with"]);
+    assert_eq!(report["state"], "completed", "{report:#}");
+    assert!(with.exists(), "a file of it is in no object");
+}
+
 /// What a program has looked at is what was read, or its verdict does not count.
 #[test]
 fn a_file_that_is_exchanged_while_a_program_looks_at_it_is_refused() {

@@ -1,7 +1,7 @@
 //! Jobs that are requeued after what they had read was discarded, and stale work data.
 
 use crate::support::world::World;
-use crate::support::{invariants, packages};
+use crate::support::{invariants, packages, web};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -106,6 +106,7 @@ fn a_version_is_never_sealed_with_other_files_than_were_validated() {
         ("resolving", "delete from ingest_files"),
         ("verifying.verified", "delete from ingest_files where number = 2"),
         ("recording", "update ingest_files set size = size - 1 where number = 1"),
+        ("resolving", "update ingest_files set path = 'data/d0/f0.txt'"),
     ] {
         let world = World::local(1);
         let package = packages::directory(&world.path("box"), &packages::small(4, "x"));
@@ -168,6 +169,48 @@ fn a_corrected_directory_is_read_again() {
     world.check();
 }
 
+/// Files come into a directory, and leave it, while it is read and its worker is killed. The version
+/// has every file that is there when the directory is read to its end, and each once.
+#[test]
+fn a_directory_that_changes_between_two_runs_is_read_again() {
+    let world = World::local(1);
+    let directory = world.path("letters");
+    packages::directory(&directory, &packages::small(1200, "first"));
+    let batch = world.deposit(&directory, &[]);
+    assert!(world.work_until("validating.portion"));
+    let more: Vec<_> = (0..40).map(|n| (format!("d{}/more{n}", n % 7), vec![n; 9])).collect();
+    packages::directory(&directory, &more);
+    for number in (0..1200).step_by(40) {
+        std::fs::remove_file(directory.join(format!("d{}/f{number}.txt", number % 7))).unwrap();
+    }
+    std::fs::write(directory.join("d1/f1.txt"), "changed").unwrap();
+    world.work();
+    assert_eq!(world.batch(batch)["state"], "completed", "{:#}", world.batch(batch));
+    let object = world.json(&["objects", "list"])[0]["objects"][0]["identifier"].clone();
+    let stored = world.files(object.as_str().unwrap(), None);
+    assert_eq!(stored.len(), 1200 + 40 - 30);
+    for (name, _) in &more {
+        assert!(stored.contains(&format!("data/{name}")), "{name} is lost");
+    }
+    assert_eq!(stored_content(&world, "f1.txt"), "changed");
+    world.check();
+}
+
+/// Rows of a manifest disappear before validating counts them: nothing is sealed.
+#[test]
+fn a_version_is_never_sealed_without_rows_of_its_manifest() {
+    let world = World::local(1);
+    let files = packages::small(4, "row");
+    let base = web::serve(&packages::directory(&world.path("web"), &files));
+    world.deposit(&packages::manifest(&world.path("list.checkm"), &base, &files), &[]);
+    assert!(world.work_until("validating"));
+    assert!(invariants::execute(&world, "delete from ingest_files where number = 2") > 0);
+    world.work();
+    let shown = world.json(&["jobs", "show", &only_job(&world)["id"].to_string()]).remove(0);
+    assert_eq!(shown["job"]["error_code"], "incomplete", "{shown:#}");
+    assert_eq!(world.json(&["objects", "list"])[0]["objects"].as_array().unwrap().len(), 0);
+}
+
 /// What is stored, and removed, is the file that is there now, not one that was unpacked before.
 #[test]
 fn a_replaced_package_is_never_removed_for_the_one_before() {
@@ -183,7 +226,7 @@ fn a_replaced_package_is_never_removed_for_the_one_before() {
     world.work();
     assert_eq!(only_job(&world)["status"], "succeeded");
     assert!(!package.exists(), "what was there is what was preserved");
-    assert!(stored(&world, "a.txt").contains("new"));
+    assert!(stored_content(&world, "a.txt").contains("new"));
     world.check();
 }
 
@@ -216,7 +259,7 @@ fn what_a_job_gathers_after_its_data_was_discarded_is_discarded_too() {
 }
 
 /// The content of the only file of this name in the store.
-fn stored(world: &World, name: &str) -> String {
+fn stored_content(world: &World, name: &str) -> String {
     fn find(under: &Path, name: &str) -> Option<std::path::PathBuf> {
         std::fs::read_dir(under).unwrap().flatten().find_map(|entry| match entry.path() {
             path if path.is_dir() => find(&path, name),

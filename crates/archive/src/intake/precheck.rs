@@ -18,7 +18,7 @@ use crate::package::kind::{check_kind, package_at, resolved};
 use crate::package::manifest::{self, Common, Rows};
 use crate::package::pass::{How, Progress};
 use crate::package::payload;
-use crate::package::reading::Reader;
+use crate::package::reading::{ReadBefore, ReadOutcome, Reader};
 use crate::package::unpack::{self, unpack};
 use crate::package::validate;
 use crate::package::{Form, Owner, Package, unreadable};
@@ -185,20 +185,24 @@ async fn check_package(
             profile: bag_profile,
             progress,
             expect: Arc::new(|_| ()),
+            source: Arc::default(),
         };
         let mut digests = HashMap::new();
         let mut files = Vec::new();
-        let checked = reader.run(Vec::new(), &mut |reading| {
+        let read = reader.run(ReadBefore::default(), &mut |reading| {
             if compares && let Some(digest) = reading.digests.get(Algorithm::Sha512) {
                 digests.insert(reading.task.path.clone(), digest.to_string());
             }
             if per_file {
-                let (number, path) = (reading.task.number, reading.task.path);
-                files.push(Listed { number, path, locator: reading.task.locator });
+                files.push(Listed { path: reading.task.path, locator: reading.task.locator });
             }
             true
         });
-        Ok((checked?, digests, package, files, kept))
+        match read? {
+            ReadOutcome::Checked(checked) => Ok((checked, digests, package, files, kept)),
+            // Nothing was read before.
+            ReadOutcome::Stale => Err(Error::Stopped),
+        }
     })
     .await;
     match checked {

@@ -104,6 +104,8 @@ queue::error_codes! {
         NotAContainer = "not_a_container", "See whether it came whole.";
         /// Data follow the end of the archive, which are kept and not read.
         ArchiveDataAfterEnd = "archive_data_after_end", "See whether several archives were joined.";
+        /// Data precede the start of the archive, which are kept and not read.
+        ArchiveDataBeforeStart = "archive_data_before_start", "See whether several archives were joined.";
         /// The archive ends without the mark of its end.
         ArchiveUnmarked = "archive_unmarked", "See whether it came whole.";
         /// The collection takes bags, and the package is none.

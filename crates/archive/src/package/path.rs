@@ -1,5 +1,7 @@
 //! Where the files of a package are in the object, and which names no object may have.
 
+use bagit::Algorithm;
+
 /// Paths of an object are at most this long.
 pub const PATH_BYTES_MAX: usize = 4096;
 
@@ -15,11 +17,14 @@ pub fn in_object(path: &str, is_bag: bool) -> Option<String> {
     (!is_structure(path)).then(|| format!("tags/{path}"))
 }
 
-/// The files that BagIt itself writes about a bag.
+/// The files that BagIt itself writes about a bag. What is only called a manifest is not compared
+/// with anything, so the object keeps it.
 fn is_structure(path: &str) -> bool {
-    let manifest = |start: &str| path.starts_with(start) && path.ends_with(".txt");
-    matches!(path, "bagit.txt" | "fetch.txt")
-        || (!path.contains('/') && (manifest("manifest-") || manifest("tagmanifest-")))
+    let manifest = |start: &str| {
+        let algorithm = path.strip_prefix(start).and_then(|rest| rest.strip_suffix(".txt"));
+        algorithm.is_some_and(|name| name.parse::<Algorithm>().is_ok())
+    };
+    matches!(path, "bagit.txt" | "fetch.txt") || manifest("manifest-") || manifest("tagmanifest-")
 }
 
 /// Why a path cannot be one of an object; `None` if it can.
@@ -52,6 +57,9 @@ mod tests {
         assert_eq!(in_object("data/a", true).as_deref(), Some("data/a"));
         assert_eq!(in_object("bag-info.txt", true).as_deref(), Some("tags/bag-info.txt"));
         assert_eq!(in_object("manifest-md5.txt", true), None);
+        for kept in ["manifest-of-letters.txt", "tagmanifest-crc32.txt", "manifest-md5"] {
+            assert_eq!(in_object(kept, true), Some(format!("tags/{kept}")));
+        }
         assert_eq!(
             in_object("x/manifest-md5.txt", true).as_deref(),
             Some("tags/x/manifest-md5.txt")

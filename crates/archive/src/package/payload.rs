@@ -84,9 +84,10 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     let size = source.metadata().map_err(|e| unreadable(from, &e))?.len();
     check_size(&from.display().to_string(), size)?;
     let mut file = File::create(to).map_err(|e| unwritable(to, e))?;
-    // One that grows while it is copied is bounded as well.
-    io::copy(&mut io::Read::take(&mut source, BYTES_MAX), &mut file)
+    // One that grows while it is copied is bounded as well, and not cut short.
+    let copied = io::copy(&mut io::Read::take(&mut source, BYTES_MAX + 1), &mut file)
         .map_err(|e| unwritable(to, e))?;
+    check_size(&from.display().to_string(), copied)?;
     settle(&file, to)
 }
 

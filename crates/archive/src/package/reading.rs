@@ -14,10 +14,31 @@ use crate::package::validate;
 use bagit::Serialization;
 use bagit::source::Members;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A file that was read before: number, path, size, SHA-512, other digests.
 pub type Done = (i64, String, Option<i64>, Option<String>, Option<String>);
+
+/// What an earlier run has read, and the source it was read from.
+#[derive(Debug, Clone, Default)]
+pub struct ReadBefore {
+    pub source: Option<String>,
+    pub files: Vec<Done>,
+}
+
+impl ReadBefore {
+    /// Files are known by their places in the listing, so those of another source are not these.
+    fn is_stale(&self, source: &str) -> bool {
+        !self.files.is_empty() && self.source.as_deref() != Some(source)
+    }
+}
+
+/// How a run of a [`Reader`] ended.
+pub enum ReadOutcome {
+    Checked(Box<Checked>),
+    /// What was read before is not of this package as it is now: forget it and read everything.
+    Stale,
+}
 
 /// What reading and checking a package has found.
 pub struct Checked {
@@ -59,15 +80,23 @@ pub struct Reader {
     pub progress: Progress,
     /// Hears how many bytes `progress` will tell of, once that is known.
     pub expect: Arc<dyn Fn(u64) + Send + Sync>,
+    /// Gets the source of what is read before any file is told: see [`ReadBefore::source`].
+    pub source: Arc<OnceLock<String>>,
 }
 
 impl Reader {
-    /// Reads what `done` has not, and tells `tell` of each file; stops when that answers false.
+    /// Reads what was not read before, and tells `tell` of each file; stops when that answers false.
     pub fn run(
         mut self,
-        done: Vec<Done>,
+        before: ReadBefore,
         tell: &mut dyn FnMut(Reading) -> bool,
-    ) -> Result<Checked> {
+    ) -> Result<ReadOutcome> {
+        // Known without reading anything; that of a directory is its listing.
+        if let Some(source) = &self.original.fingerprint
+            && before.is_stale(source)
+        {
+            return Ok(ReadOutcome::Stale);
+        }
         let mut problems = Problems::default();
         if let Some(claimed) = &self.claimed {
             validate::check_claimed(&self.original, claimed, &self.progress, &mut problems)?;
@@ -75,6 +104,11 @@ impl Reader {
         let members = self.package.open()?;
         let stored = self.original.stored_bytes()?;
         let survey = Survey::take(&self.package, &*members, self.bounds, stored, &mut problems)?;
+        let source = self.original.fingerprint.as_ref().unwrap_or(&survey.listing);
+        if before.is_stale(source) {
+            return Ok(ReadOutcome::Stale);
+        }
+        let _ = self.source.set(source.clone());
         let empty = empty::find(&survey, &*members, &mut problems)?;
         let inner = validate::InnerManifest::find(&survey, &*members, &mut problems)?;
         self.how.algorithms = self.how.algorithms.union(survey.algorithms);
@@ -84,7 +118,7 @@ impl Reader {
         let mut known = Known::default();
         let mut skip = HashSet::new();
         let (mut files, mut bytes, mut kept) = (0, 0, Kept::default());
-        for (number, path, size, sha512, digests) in done {
+        for (number, path, size, sha512, digests) in before.files {
             let Some(read) = validate::digests_of(sha512.as_deref(), digests.as_deref()) else {
                 continue;
             };
@@ -155,12 +189,13 @@ impl Reader {
                 format!("{} has no files; deposit something", self.package.name),
             );
         }
-        Ok(Checked { survey, problems, metadata, local_ids, files, bytes, empty, kept })
+        let checked = Checked { survey, problems, metadata, local_ids, files, bytes, empty, kept };
+        Ok(ReadOutcome::Checked(Box::new(checked)))
     }
 }
 
-/// Names the files to be read. Numbers are places in the listing, so they are the same in every
-/// run.
+/// Names the files to be read. Numbers are places in the listing, so they are the same in every run
+/// that reads the same source.
 fn list(
     survey: &Survey,
     members: &dyn Members,

@@ -10,6 +10,7 @@ use crate::model::error::Result;
 use crate::model::problem::Problems;
 use bagit::source::{Ending, Kind, Member, Members};
 use bagit::{Algorithm, Algorithms};
+use digest::{Sha256, to_hex};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use unicode_normalization::UnicodeNormalization;
@@ -22,8 +23,12 @@ pub struct Survey {
     pub root: String,
     /// What its manifests are made with.
     pub algorithms: Algorithms,
-    /// The container has data after its end, which no file has.
+    /// The container has bytes that no file of the object has: after or before the archive, or in
+    /// files outside of the bag.
     pub goes_on: bool,
+    /// Of a directory, what changes when a file in it is added, removed, renamed or written to, or
+    /// when the directory lists them in another order.
+    pub listing: String,
     pub files: u64,
     /// Of files whose size the container tells.
     pub bytes: u64,
@@ -45,11 +50,19 @@ impl Survey {
             root: String::new(),
             algorithms: Algorithms::NONE,
             goes_on: false,
+            listing: String::new(),
             files: 0,
             bytes: 0,
         };
         let mut stop = None;
+        let mut listing = (package.form == Form::Directory).then(Sha256::new);
         let listed = members.list(true, &mut |member| {
+            if let Some(listing) = &mut listing {
+                let (path, size, modified) = (&member.path, member.size, member.modified);
+                // The length keeps two names from being read as one.
+                let line = format!("{}:{path}:{size:?}:{modified:?}\n", path.len());
+                listing.update(line.as_bytes());
+            }
             if member.kind == Kind::File {
                 survey.files += 1;
                 survey.bytes = survey.bytes.saturating_add(member.size.unwrap_or(0));
@@ -67,10 +80,11 @@ impl Survey {
             return Err(error);
         }
         listed.map_err(reading_failed)?;
-        survey.goes_on = matches!(members.ending(), Some(Ending::DataAfter { .. }));
+        survey.listing = listing.map(|hash| to_hex(&hash.finish())).unwrap_or_default();
+        survey.goes_on = members.ending().is_some_and(Ending::leaves_data_out);
         check_tree(members, problems)?;
         if survey.is_bag {
-            survey.find_algorithms(members)?;
+            survey.look_into_bag(members)?;
         } else {
             check_plain(members, problems)?;
             check_name(package, problems)?;
@@ -90,12 +104,16 @@ impl Survey {
         }
     }
 
-    /// The algorithms that its manifests are named after.
-    fn find_algorithms(&mut self, members: &dyn Members) -> Result<()> {
+    /// Finds the algorithms that the bag's manifests are named after, and whether there are files
+    /// outside of the bag: the validation of bags only warns of those that systems leave behind.
+    fn look_into_bag(&mut self, members: &dyn Members) -> Result<()> {
         let mut algorithms = Algorithms::NONE;
         members
             .list(false, &mut |member| {
-                let name = member.path.strip_prefix(self.root.as_str()).unwrap_or_default();
+                let Some(name) = member.path.strip_prefix(self.root.as_str()) else {
+                    self.goes_on |= member.kind == Kind::File;
+                    return Ok(());
+                };
                 let name = name.strip_prefix("tag").unwrap_or(name);
                 let algorithm = name.strip_prefix("manifest-").and_then(|n| n.strip_suffix(".txt"));
                 if let Some(algorithm) = algorithm.and_then(|a| a.parse::<Algorithm>().ok()) {
@@ -131,6 +149,7 @@ fn check_end(package: &Package, members: &dyn Members, problems: &mut Problems) 
     let Some(ending) = members.ending() else { return };
     let code = match ending {
         Ending::DataAfter { .. } => ErrorCode::ArchiveDataAfterEnd,
+        Ending::DataBefore { .. } => ErrorCode::ArchiveDataBeforeStart,
         Ending::Marked | Ending::Unmarked => ErrorCode::ArchiveUnmarked,
     };
     if let Some(fault) = ending.fault() {

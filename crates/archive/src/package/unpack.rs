@@ -7,9 +7,9 @@ use crate::ErrorCode;
 use crate::model::error::{Error, Result};
 use bagit::Serialization;
 use bagit::source::open::decompress;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,16 +63,18 @@ pub fn is_called_foreign_archive(name: &str) -> bool {
     ENDS.iter().any(|end| lower.ends_with(end))
 }
 
+/// What the names of unpacked files begin with.
+const UNPACKED: &str = "unpacked-";
+
 /// Where the plain tar of a package is put: its name says what it was made from. Those that were
-/// made from what the package was before are removed.
+/// made from what the package was before are removed, and those that did not become whole.
 pub fn place_in(directory: &Path, package: &Package) -> Result<PathBuf> {
-    const PREFIX: &str = "unpacked-";
     let from = package.fingerprint.as_deref().unwrap_or_default();
-    let place = directory.join(format!("{PREFIX}{}.tar", from.replace([':', '.'], "-")));
+    let place = directory.join(format!("{UNPACKED}{}.tar", from.replace([':', '.'], "-")));
     for entry in std::fs::read_dir(directory).map_err(|e| unwritable(directory, e))? {
         let path = entry.map_err(|e| unwritable(directory, e))?.path();
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-        if name.starts_with(PREFIX.as_bytes()) && path != place {
+        if name.starts_with(UNPACKED.as_bytes()) && path != place {
             std::fs::remove_file(&path).map_err(|e| unwritable(&path, e))?;
         }
     }
@@ -88,23 +90,33 @@ pub fn unpack(
     bounds: Bounds,
     may_write: impl FnMut(u64) -> Result<()>,
 ) -> Result<u64> {
-    let partial = to.with_extension("partial");
-    let written = write(package, serialization, &partial, bounds, may_write);
-    if written.is_err() {
-        // No later run goes on with it, and its room may be what others wait for.
-        let _ = std::fs::remove_file(&partial);
-    }
-    let total = written?;
-    std::fs::rename(&partial, to).map_err(|e| unwritable(to, e))?;
     let directory = to.parent().unwrap_or(to);
+    // A file of this run alone: a run that has lost its lease must not give the name to what its
+    // successor has written half of. It is removed if it does not become whole.
+    let mut partial = temporary(directory, ".partial")?;
+    let path = partial.path().to_path_buf();
+    let total = write(package, serialization, partial.as_file_mut(), &path, bounds, may_write)?;
+    partial.persist(to).map_err(|e| unwritable(to, e.error))?;
     File::open(directory).and_then(|d| d.sync_all()).map_err(|e| unwritable(directory, e))?;
     Ok(total)
+}
+
+/// A new file in a job's directory, which is removed when it is dropped. Programs of another user may
+/// have to read it.
+pub fn temporary(directory: &Path, suffix: &str) -> Result<tempfile::NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(UNPACKED)
+        .suffix(suffix)
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory)
+        .map_err(|e| unwritable(directory, e))
 }
 
 /// Writes the plain tar, and makes it durable: it may be used by another run, after a crash.
 fn write(
     package: &Package,
     serialization: Serialization,
+    out: &mut File,
     partial: &Path,
     bounds: Bounds,
     mut may_write: impl FnMut(u64) -> Result<()>,
@@ -113,7 +125,6 @@ fn write(
     let (file, from) = (package.file()?, &package.path());
     let counted = Counted { inner: file, count: taken.clone() };
     let mut plain = decompress(counted, serialization).map_err(|e| unreadable(from, &e))?;
-    let mut out = File::create(partial).map_err(|e| unwritable(partial, e))?;
     let mut buffer = vec![0; 256 * 1024];
     let mut total = 0;
     loop {
@@ -167,5 +178,48 @@ impl<R: Read> Read for Counted<R> {
         let read = self.inner.read(buffer)?;
         self.count.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::package::{Form, Owner};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// A run that was stopped goes on after its lease was lost, and ends while its successor has written
+    /// little; then the successor is killed.
+    #[test]
+    fn a_run_never_gives_the_name_to_what_another_has_half_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let plain: Vec<u8> = (0..400_000_u32).flat_map(u32::to_le_bytes).collect();
+        std::fs::write(dir.path().join("a.tar"), &plain).unwrap();
+        let gzip = std::process::Command::new("gzip").arg(dir.path().join("a.tar")).status();
+        assert!(gzip.unwrap().success());
+        let from = dir.path().join("a.tar.gz");
+        let package = Package::at(Owner::Archive, Form::Tar, &from, "a").unwrap();
+        let bounds = Bounds { files_max: 10, bytes_max: 1 << 30, ratio_max: 250 };
+        let to = dir.path().join("unpacked-a.tar");
+        let kind = Serialization::TarGz;
+        let (mut written, mut succeeded) = (0, false);
+        let done = unpack(&package, kind, &to, bounds, |bytes| {
+            written += bytes;
+            if written > 1_000_000 && !succeeded {
+                succeeded = true;
+                let mut chunks = 0;
+                let killed = catch_unwind(AssertUnwindSafe(|| {
+                    unpack(&package, kind, &to, bounds, |_| {
+                        chunks += 1;
+                        if chunks > 1 { panic!("killed") } else { Ok(()) }
+                    })
+                }));
+                assert!(killed.is_err());
+            }
+            Ok(())
+        });
+        assert_eq!(done.unwrap(), plain.len() as u64);
+        assert!(std::fs::read(&to).unwrap() == plain);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "nothing else is left");
     }
 }

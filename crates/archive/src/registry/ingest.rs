@@ -40,7 +40,7 @@ pub struct Ingest {
     pub cleaned_at: Option<Micros>,
     /// How often that happened.
     pub discards: i64,
-    /// Files and bytes, as validating counted them.
+    /// Files and bytes, as validating counted them; before that, the files that a manifest lists.
     pub validated: Option<(i64, i64)>,
 }
 
@@ -76,7 +76,7 @@ pub struct Summary {
     pub files_unchanged: i64,
     pub files_absent: i64,
     pub is_bag: bool,
-    /// The package has data after its end, which is in none of its files.
+    /// The package has bytes that are in no file of the object; see [`crate::package::survey::Survey`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub goes_on: bool,
     pub warnings: Vec<String>,
@@ -188,16 +188,19 @@ pub fn reopen(tx: &mut Tx<'_>, job: i64) -> queue::Result<Micros> {
 /// Refuses to go on with other files than validating has counted, or with none: a version never
 /// says less than what was deposited.
 pub fn check_complete(tx: &mut Tx<'_>, ingest: &Ingest) -> Result<()> {
-    let found = count_files(tx, ingest.job)?;
+    const COUNT: Statement = statement!(ingest::count_ingest_paths);
+    let (files, bytes, paths): (i64, i64, i64) = tx.one(&COUNT, &db::params![ingest.job])?;
+    let found = (files, bytes);
     match ingest.validated {
-        Some(validated) if validated == found && found.0 > 0 => Ok(()),
+        // A path that is there twice stands for a file that is not there.
+        Some(validated) if validated == found && files > 0 && paths == files => Ok(()),
         validated => {
             let (files, bytes) = validated.unwrap_or_default();
             Err(Error::permanent(
                 ErrorCode::Incomplete,
                 format!(
-                    "validating read {files} files of {bytes} bytes, and {} of {} bytes are known now; read the package again with `accession jobs requeue {} --to {}`",
-                    found.0, found.1, ingest.job, FIRST_STAGE
+                    "validating read {files} files of {bytes} bytes, and {paths} of {} bytes are known now; read the package again with `accession jobs requeue {} --to {}`",
+                    found.1, ingest.job, FIRST_STAGE
                 ),
             ))
         }

@@ -30,6 +30,10 @@ update ingests set cleaned_at = null, began_at = $2 where job = $1
 -- name: count_ingest_files
 select count(*), coalesce(cast(sum(size) as bigint), 0) from ingest_files where job = $1
 
+-- name: count_ingest_paths
+select count(*), coalesce(cast(sum(size) as bigint), 0), count(distinct path)
+from ingest_files where job = $1
+
 -- name: note_failed_file
 -- A job may fail before anything else is known of it.
 insert into ingests (job, batch, collection, began_at, failed_file)

@@ -1,4 +1,5 @@
 use super::*;
+use crate::app::WorkSpace;
 use db::{Address, Clock, Db, Options};
 use std::path::Path;
 
@@ -116,7 +117,13 @@ fn poller(case: &Case) -> Poller {
     let prepared = case.db.write_blocking(move |tx| crate::setup::prepare(tx, &config).map(drop));
     prepared.unwrap();
     let (payloads, received) = (case.dir.path().join("payloads"), case.dir.path().join("received"));
-    Poller { db: case.db.clone(), payloads, received, failed_retention_micros: 0 }
+    let work_space = WorkSpace {
+        name: "default".to_string(),
+        path: received.clone(),
+        admit_percent: 100,
+        stop_percent: 100,
+    };
+    Poller { db: case.db.clone(), payloads, received, work_space, failed_retention_micros: 0 }
 }
 
 #[tokio::test(flavor = "multi_thread")]

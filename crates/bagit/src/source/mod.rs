@@ -92,9 +92,17 @@ pub enum Ending {
     /// With data after the marker, from this byte on; of a compressed tar, from this byte of the tar.
     /// It is not read.
     DataAfter { at: u64 },
+    /// With its end marker, but with so many bytes before its first member, as in joined archives.
+    /// They are not read.
+    DataBefore { bytes: u64 },
 }
 
 impl Ending {
+    /// Whether the file has data that belong to no member.
+    pub fn leaves_data_out(self) -> bool {
+        matches!(self, Ending::DataAfter { .. } | Ending::DataBefore { .. })
+    }
+
     /// What is wrong with the end, and what to do; `None` if nothing is.
     pub fn fault(self) -> Option<String> {
         match self {
@@ -105,6 +113,9 @@ impl Ending {
             ),
             Ending::DataAfter { at } => Some(format!(
                 "the archive has data after its end marker, from byte {at} on, which is not read; if archives were joined, pack their members in one"
+            )),
+            Ending::DataBefore { bytes } => Some(format!(
+                "the archive has {bytes} bytes before its first member, which are not read; if archives were joined, pack their members in one"
             )),
         }
     }

@@ -119,14 +119,11 @@ impl<R: ReadAt> Members for ZipFile<R> {
             .map_err(|e| self.failed(e))?
             .map_err(|reason| self.damaged(reason))?;
         let size = self.inner.size().map_err(|e| self.failed(e))?;
-        self.ending.get_or_init(|| match directory.archive_end < size {
-            true => Ending::DataAfter { at: directory.archive_end },
-            false => Ending::Marked,
-        });
         let section = Section { inner: &self.inner, at: directory.start, end: directory.end };
         let mut reader = BufReader::with_capacity(64 * 1024, section);
         let mut stretches = Sorter::new(4 * 1024 * 1024);
         let (mut left, mut count) = (directory.end - directory.start, 0_u64);
+        let mut first_at = directory.start;
         // The length decides, not the number of entries: some writers let that overflow.
         while left > 0 {
             let mut fixed = [0; ENTRY_BYTES];
@@ -143,6 +140,7 @@ impl<R: ReadAt> Members for ZipFile<R> {
                 .and_then(|len| entry.header_at.checked_add(len))
                 .filter(|end| *end <= directory.start)
                 .ok_or_else(|| self.damaged("a member lies outside the archive"))?;
+            first_at = first_at.min(entry.header_at);
             stretches
                 .push(&entry.header_at.to_be_bytes(), &end.to_be_bytes())
                 .map_err(|e| self.failed(e))?;
@@ -151,6 +149,11 @@ impl<R: ReadAt> Members for ZipFile<R> {
         if count as u16 != directory.entries as u16 {
             return Err(self.damaged("the number of members is not what the archive says"));
         }
+        self.ending.get_or_init(|| match (directory.archive_end < size, first_at) {
+            (true, _) => Ending::DataAfter { at: directory.archive_end },
+            (false, 0) => Ending::Marked,
+            (false, bytes) => Ending::DataBefore { bytes },
+        });
         self.check_overlaps(stretches)
     }
 

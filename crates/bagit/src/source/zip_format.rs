@@ -30,7 +30,8 @@ pub(crate) struct Directory {
     pub start: u64,
     pub end: u64,
     pub entries: u64,
-    /// Where the archive ends, its comment included.
+    /// Where the archive ends, its comment included. Data between the directory and its end record
+    /// belong to no archive.
     pub archive_end: u64,
 }
 
@@ -76,7 +77,11 @@ pub(crate) fn find_directory(inner: &dyn ReadAt) -> io::Result<Result<Directory,
         len = word(40);
     }
     match directory.start.checked_add(len) {
-        Some(end) if end <= directory.end => Ok(Ok(Directory { end, ..directory })),
+        Some(end) if end == directory.end => Ok(Ok(directory)),
+        // Archives were joined: the last one's end leads to the directory of an earlier one.
+        Some(end) if end < directory.end => {
+            Ok(Ok(Directory { end, archive_end: end, ..directory }))
+        }
         _ => Ok(Err("the central directory lies outside the archive")),
     }
 }

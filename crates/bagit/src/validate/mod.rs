@@ -174,6 +174,7 @@ fn run(bag: &Bag, options: &Options, observer: &dyn Observer) -> Result<Report, 
     if let Some((ending, fault)) = survey.ending.and_then(|e| Some((e, e.fault()?))) {
         let code = match ending {
             Ending::DataAfter { .. } => Code::ArchiveDataAfterEnd,
+            Ending::DataBefore { .. } => Code::ArchiveDataBeforeStart,
             Ending::Marked | Ending::Unmarked => Code::ArchiveUnmarked,
         };
         problems.add(Problem::warning(code, fault));

@@ -8,12 +8,15 @@ use crate::model::event::Event;
 use crate::model::problem::Problems;
 use crate::model::profile::{Check, Fails, Per, Profile};
 use crate::package::program::{self, Verdict};
-use crate::package::unpack::unwritable;
-use crate::package::{Package, fingerprint, unreadable};
+use crate::package::unpack::{temporary, unwritable};
+use crate::package::{Form, Package, fingerprint, unreadable};
 use crate::pipeline::ingest::Run;
+use crate::pipeline::ingest::room::JobRoom;
 use crate::premis::EventType;
 use crate::registry::ingest::{self, JobFile};
+use crate::transfer::fetch::Room;
 use bagit::beneath::Opened;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,8 +56,8 @@ pub async fn run(run: &Run<'_>, package: &Package, left: &[JobFile]) -> Result<V
 }
 
 /// A file of a package.
+#[derive(Clone)]
 pub struct Listed {
-    pub number: i64,
     pub path: String,
     pub locator: Vec<u8>,
 }
@@ -105,15 +108,17 @@ async fn one_file(
     file: &Listed,
     problems: &mut Problems,
 ) -> Result<()> {
-    let path = laid_out(package, members, directory, file).await?;
-    let is_copy = path.starts_with(directory);
-    let before = if is_copy { None } else { identity(package, &path)? };
-    one(check, &path, &file.path, problems).await?;
-    match is_copy {
-        true => _ = std::fs::remove_file(&path),
-        false => same(package, &path, before)?,
+    match place_of(package, file) {
+        Some(path) => {
+            let before = identity(package, &path)?;
+            one(check, &path, &file.path, problems).await?;
+            same(package, &path, before)
+        }
+        None => {
+            let copied = copy(members, directory, file).await?;
+            one(check, copied.path(), &file.path, problems).await
+        }
     }
-    Ok(())
 }
 
 /// The fingerprint of the file that a program is to look at; `None` of a directory. A link in its
@@ -160,6 +165,8 @@ async fn every_file(
     let directory = run.make_directory()?.join("checked");
     std::fs::create_dir_all(&directory).map_err(|e| unwritable(&directory, e))?;
     let (mut after, mut count, job) = (0, 0, run.id());
+    // For copies of members; most packages need none.
+    let mut room: Option<JobRoom> = None;
     let mut rest: Option<Vec<JobFile>> = Some(left.to_vec());
     loop {
         let written = run.app.db.read(move |tx| ingest::files_after(tx, job, after, PAGE)).await?;
@@ -175,8 +182,19 @@ async fn every_file(
             },
         };
         for file in page {
-            let listed = Listed { number: file.number, path: file.path, locator: file.locator };
-            one_file(check, package, &members, &directory, &listed, problems).await?;
+            let listed = Listed { path: file.path, locator: file.locator };
+            if place_of(package, &listed).is_some() {
+                one_file(check, package, &members, &directory, &listed, problems).await?;
+            } else {
+                let room = match &room {
+                    Some(room) => room,
+                    None => room.insert(JobRoom::open(run).await?),
+                };
+                let bytes = u64::try_from(file.size.unwrap_or(0)).unwrap_or(0);
+                room.take(bytes).await?;
+                one_file(check, package, &members, &directory, &listed, problems).await?;
+                room.give(bytes);
+            }
             count += 1;
         }
         if run.context.stop() != queue::runtime::Stop::No {
@@ -185,37 +203,45 @@ async fn every_file(
     }
 }
 
-/// Where the program finds a file: where it is, or a copy of a member of an archive.
-async fn laid_out(
-    package: &Package,
+/// Where the program finds a file as it is; `None` for a member of an archive.
+fn place_of(package: &Package, file: &Listed) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    match package.form {
+        Form::File => Some(package.path()),
+        Form::Directory => Some(package.path().join(std::ffi::OsStr::from_bytes(&file.locator))),
+        Form::Tar | Form::Zip => None,
+    }
+}
+
+/// A copy of a member of an archive, for the program; it is removed when it is dropped. Each run has
+/// a file of its own, so that a run that has lost its lease changes nothing of what its successor's
+/// program reads.
+async fn copy(
     members: &Arc<dyn bagit::source::Members>,
     directory: &Path,
     file: &Listed,
-) -> Result<PathBuf> {
-    use std::os::unix::ffi::OsStrExt;
-    match package.form {
-        crate::package::Form::File => return Ok(package.path()),
-        crate::package::Form::Directory => {
-            return Ok(package.path().join(std::ffi::OsStr::from_bytes(&file.locator)));
-        }
-        _ => {}
-    }
+) -> Result<tempfile::NamedTempFile> {
     // The extension may tell a scanner something; the rest of the name is not to be trusted.
     let extension = file
         .path
         .rsplit_once('.')
         .map(|(_, e)| e)
         .filter(|e| (1..=8).contains(&e.len()) && e.bytes().all(|b| b.is_ascii_alphanumeric()));
-    let to = directory.join(format!("{}.{}", file.number, extension.unwrap_or("bin")));
-    let (members, locator, into) = (members.clone(), file.locator.clone(), to.clone());
+    let suffix = format!(".{}", extension.unwrap_or("bin"));
+    let (members, directory, file) = (members.clone(), directory.to_path_buf(), file.clone());
     blocking(move || {
-        let mut out = std::fs::File::create(&into).map_err(|e| unwritable(&into, e))?;
-        let mut reader = members
-            .open(&locator)
-            .map_err(|e| Error::transient(ErrorCode::PackageUnreadable, e.to_string()))?;
-        std::io::copy(&mut reader, &mut out).map_err(|e| unwritable(&into, e))?;
-        Ok(())
+        let mut out = temporary(&directory, &suffix)?;
+        let unread = |e: std::io::Error| super::storing::unreadable(&file.path, &e);
+        let mut reader = members.open(&file.locator).map_err(unread)?;
+        let mut buffer = vec![0; 256 * 1024];
+        loop {
+            let count = match reader.read(&mut buffer) {
+                Ok(0) => return Ok(out),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                count => count.map_err(unread)?,
+            };
+            out.write_all(&buffer[..count]).map_err(|e| unwritable(&directory, e))?;
+        }
     })
-    .await?;
-    Ok(to)
+    .await
 }

@@ -77,7 +77,7 @@ async fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
     }
     if run.ingest.summary.goes_on {
         return Ok(Some(format!(
-            "{shown} stays, because it has data after its end that is in no file; see what that is, and remove the package by hand"
+            "{shown} stays, because it has data that is in no file of the object, beside the archive or outside of the bag; see what that is, and remove the package by hand"
         )));
     }
     let job = run.id();

@@ -57,8 +57,14 @@ impl Step for Estimating {
             },
             false => None,
         };
+        run.ingest.validated = None;
         let needed = match (run.item.kind, &run.item.source) {
-            (DepositKind::Manifest, _) => manifest(&run).await?,
+            (DepositKind::Manifest, _) => {
+                let (needed, files) = manifest(&run).await?;
+                // Validating knows by it that no row is missing.
+                run.ingest.validated = Some((files, 0));
+                needed
+            }
             (_, Source::Url(url)) => match run.app.fetcher.local_file(url)? {
                 Some(local) => {
                     let (kind, name) = (run.item.kind, &run.item.name);
@@ -145,8 +151,9 @@ pub(super) fn announced(item: &Item, space: Option<i64>) -> Option<u64> {
     told.filter(|size| *size > 0)
 }
 
-/// Writes down every row of the manifest, and asks for the size of each.
-async fn manifest(run: &Run<'_>) -> Result<Option<i64>> {
+/// Writes down every row of the manifest, and asks for the size of each. Returns the size of all, if
+/// it is known, and how many there are.
+async fn manifest(run: &Run<'_>) -> Result<(Option<i64>, i64)> {
     let path = manifest_file(run).await?;
     let (id, name) = (run.id(), run.item.name.clone());
     run.context.write(move |tx| ingest::forget_files(tx, id)).await?;
@@ -154,7 +161,7 @@ async fn manifest(run: &Run<'_>) -> Result<Option<i64>> {
     let shown = name.clone();
     let reading = tokio::task::spawn_blocking(move || read_rows(&path, &shown, &sender));
     let mut problems = Problems::default();
-    let mut total = Some(0_i64);
+    let (mut total, mut count) = (Some(0_i64), 0);
     let deadline = Instant::now() + run.app.fetcher.heads_time_max();
     while let Some(portion) = portions.recv().await {
         let heads: Vec<_> = stream::iter(portion)
@@ -186,6 +193,7 @@ async fn manifest(run: &Run<'_>) -> Result<Option<i64>> {
                 }
             }
         }
+        count += i64::try_from(files.len()).unwrap_or(i64::MAX);
         run.context.write(move |tx| ingest::put_files(tx, id, &files)).await?;
     }
     match reading.await {
@@ -203,7 +211,7 @@ async fn manifest(run: &Run<'_>) -> Result<Option<i64>> {
             problems: Box::new(problems),
         });
     }
-    Ok(total)
+    Ok((total, count))
 }
 
 /// The manifest itself, fetched if need be.

@@ -118,16 +118,34 @@ pub fn admit(
     space: &Space,
 ) -> Result<Admission> {
     const LOCK: Statement = statement!(space::lock_reservations);
-    const RESERVED: Statement = statement!(space::reserved_bytes);
     const RESERVE: Statement = statement!(space::reserve_space);
+    // Two jobs that ask at once must not both get the last of it.
+    tx.send(&LOCK, &[])?;
+    let answer = room_for(tx, job, work_space, needed, space)?;
+    if let Admission::Admitted = answer {
+        let now = tx.now();
+        let bytes = i64::try_from(needed.bytes).unwrap_or(i64::MAX);
+        tx.send(&RESERVE, &db::params![job, work_space, bytes, now])?;
+    }
+    Ok(answer)
+}
+
+/// Whether there is room for what a job needs beside what is used, and what others have reserved.
+/// Nothing is reserved: packages of buckets arrive before they have a job.
+pub fn room_for(
+    tx: &mut Tx<'_>,
+    job: i64,
+    work_space: &str,
+    needed: &Demand,
+    space: &Space,
+) -> Result<Admission> {
+    const RESERVED: Statement = statement!(space::reserved_bytes);
     const FAILED: Statement = statement!(space::failed_with_data);
     let (bytes, more) = (needed.bytes, needed.bytes.saturating_sub(needed.written));
     let limit = space.admitted();
     if let Some(why) = space.never_has(bytes, work_space) {
         return Ok(Admission::Never(why));
     }
-    // Two jobs that ask at once must not both get the last of it.
-    tx.send(&LOCK, &[])?;
     let (reserved,): (i64,) = tx.one(&RESERVED, &db::params![work_space, job])?;
     let reserved = u64::try_from(reserved).unwrap_or(0);
     let free = limit.saturating_sub(space.used.saturating_add(reserved));
@@ -148,9 +166,6 @@ pub fn admit(
             ),
         }));
     }
-    let now = tx.now();
-    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-    tx.send(&RESERVE, &db::params![job, work_space, bytes, now])?;
     Ok(Admission::Admitted)
 }
 
@@ -166,4 +181,30 @@ pub fn give_back(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
     const GIVE_BACK: Statement = statement!(space::give_back_space);
     tx.send(&GIVE_BACK, &db::params![job])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use db::{Address, Db, Options};
+
+    #[test]
+    fn what_has_no_job_yet_needs_room_beside_what_jobs_have_reserved() {
+        let dir = tempfile::tempdir().unwrap();
+        let address = Address::sqlite(dir.path().join("a.db"));
+        let db = Db::open(&address, crate::MIGRATIONS, &Options::default()).unwrap();
+        let space = Space { total: 1000, used: 100, admit_percent: 70, stop_percent: 80 };
+        let needs = |bytes| Demand { bytes, written: 0 };
+        let done: Result<()> = db.write_blocking(move |tx| {
+            assert!(matches!(admit(tx, 1, "w", &needs(400), &space)?, Admission::Admitted));
+            let mut answer = |bytes| room_for(tx, 0, "w", &needs(bytes), &space);
+            assert!(matches!(answer(200)?, Admission::Admitted));
+            assert!(matches!(answer(200)?, Admission::Admitted), "nothing was reserved");
+            assert!(matches!(answer(201)?, Admission::Later(_)));
+            assert!(matches!(answer(701)?, Admission::Never(_)));
+            Ok(())
+        });
+        done.unwrap();
+    }
 }

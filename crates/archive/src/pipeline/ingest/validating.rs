@@ -19,7 +19,7 @@ use crate::model::text::plural;
 use crate::package::bounds::Bounds;
 use crate::package::kind::{check_kind, package_at};
 use crate::package::pass::{How, Progress, Reading};
-use crate::package::reading::{Checked, Done, Kept, Reader};
+use crate::package::reading::{Checked, Done, Kept, ReadBefore, ReadOutcome, Reader};
 use crate::package::survey::Survey;
 use crate::package::unpack::{self, unpack};
 use crate::package::validate;
@@ -32,8 +32,8 @@ use bagit::{Algorithm, Algorithms, Serialization};
 use queue::rules::running;
 use queue::{Outcome, StageSettings};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -146,8 +146,25 @@ async fn read(
     package: &Package,
     original: &Package,
 ) -> Result<(Checked, Vec<JobFile>)> {
+    let mut before = read_so_far(run).await?;
+    loop {
+        if let Some(read) = read_once(run, package, original, before).await? {
+            return Ok(read);
+        }
+        let id = run.id();
+        run.context.write(move |tx| ingest::forget_files(tx, id)).await?;
+        before = ReadBefore::default();
+    }
+}
+
+/// Reads what was not read before; `None` if what was is not of this package as it is now.
+async fn read_once(
+    run: &Run<'_>,
+    package: &Package,
+    original: &Package,
+    before: ReadBefore,
+) -> Result<Option<(Checked, Vec<JobFile>)>> {
     let id = run.id();
-    let done = read_so_far(run, original).await?;
     let algorithms = algorithms_for_stores(run).await;
     let stop = run.stop_flag();
     run.meter.begin("reading", None);
@@ -159,6 +176,7 @@ async fn read(
         })
     };
     let expect = run.meter.clone();
+    let source = Arc::new(OnceLock::new());
     let reader = Reader {
         package: package.clone(),
         serialization: sniffed(original)?,
@@ -173,10 +191,11 @@ async fn read(
         profile: validate::bag_profile(&run.profile)?,
         progress,
         expect: Arc::new(move |bytes| expect.expect(bytes)),
+        source: source.clone(),
     };
     let (sender, mut readings) = mpsc::channel::<Reading>(PORTION);
     let work = tokio::task::spawn_blocking(move || {
-        reader.run(done, &mut |reading| sender.blocking_send(reading).is_ok())
+        reader.run(before, &mut |reading| sender.blocking_send(reading).is_ok())
     });
     let mut left: Vec<JobFile> = Vec::new();
     let mut last = Instant::now();
@@ -184,7 +203,8 @@ async fn read(
         left.push(job_file(&reading));
         if left.len() >= PORTION || last.elapsed() > PORTION_TIME {
             let portion = std::mem::take(&mut left);
-            let (context, source) = (run.context.clone(), source_of(original));
+            let context = run.context.clone();
+            let source = source.get().cloned().unwrap_or_default();
             let keep = move |tx: &mut db::Tx<'_>| {
                 ingest::put_files(tx, id, &portion)?;
                 context.checkpoint_in(tx, SOURCE, &source)
@@ -194,12 +214,15 @@ async fn read(
             failpoint("validating.portion");
         }
     }
-    let checked = match work.await {
-        Ok(done) => done?,
+    let read = match work.await {
+        Ok(read) => read?,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Err(_) => return Err(Error::Stopped),
     };
-    Ok((checked, left))
+    match read {
+        ReadOutcome::Checked(checked) => Ok(Some((*checked, left))),
+        ReadOutcome::Stale => Ok(None),
+    }
 }
 
 fn sniffed(original: &Package) -> Result<Option<Serialization>> {
@@ -212,31 +235,17 @@ fn sniffed(original: &Package) -> Result<Option<Serialization>> {
 /// The mark of what an earlier run has read from.
 const SOURCE: &str = "source";
 
-/// What a run reads from, for that mark. A directory has no fingerprint: verifying compares what is
-/// stored of it with what was read.
-fn source_of(original: &Package) -> String {
-    original.fingerprint.clone().unwrap_or_else(|| "directory".to_string())
-}
-
-/// Files that an earlier run has read from the same package; what it read from another is
-/// forgotten.
-async fn read_so_far(run: &Run<'_>, original: &Package) -> Result<Vec<Done>> {
+/// What an earlier run has read, and from what.
+async fn read_so_far(run: &Run<'_>) -> Result<ReadBefore> {
     const DONE: db::Statement = db::statement!(stages::files_read);
-    let (id, stage, source) = (run.id(), run.job.stage, source_of(original));
-    let (done, same) = run
-        .app
-        .db
-        .read(move |tx| {
-            let done: Vec<Done> = tx.query(&DONE, &db::params![id])?;
-            let marks = running::checkpoints(tx, id, stage)?;
-            Ok::<_, Error>((done, marks.iter().any(|(key, from)| key == SOURCE && *from == source)))
-        })
-        .await?;
-    if same || done.is_empty() {
-        return Ok(done);
-    }
-    run.context.write(move |tx| ingest::forget_files(tx, id)).await?;
-    Ok(Vec::new())
+    let (id, stage) = (run.id(), run.job.stage);
+    let read = move |tx: &mut db::Tx<'_>| {
+        let files: Vec<Done> = tx.query(&DONE, &db::params![id])?;
+        let marks = running::checkpoints(tx, id, stage)?;
+        let source = marks.into_iter().find(|(key, _)| key == SOURCE).map(|(_, from)| from);
+        Ok::<_, Error>(ReadBefore { source, files })
+    };
+    run.app.db.read(read).await
 }
 
 /// SHA-512, by which the stores keep content, and SHA-256 where a store vouches for it.
@@ -282,11 +291,25 @@ fn job_file(reading: &Reading) -> JobFile {
 async fn fetched(run: Run<'_>) -> Result<Outcome> {
     let (id, most) = (run.id(), bounds(&run));
     let (files, bytes): (i64, i64) = run.app.db.read(move |tx| ingest::count_files(tx, id)).await?;
+    // What the manifest lists was counted when it was read.
+    if let Some((listed, _)) = run.ingest.validated
+        && listed != files
+    {
+        return Err(Error::permanent(
+            "incomplete",
+            format!(
+                "{} lists {listed} files, and {files} are known now; read it again with `accession jobs requeue {id} --to {}`",
+                run.name(),
+                ingest::FIRST_STAGE
+            ),
+        ));
+    }
     let survey = Survey {
         is_bag: false,
         root: String::new(),
         algorithms: Algorithms::NONE,
         goes_on: false,
+        listing: String::new(),
         files: u64::try_from(files).unwrap_or(0),
         bytes: u64::try_from(bytes).unwrap_or(0),
     };
