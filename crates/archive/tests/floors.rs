@@ -26,7 +26,7 @@ fn no_module_uses_a_floor_above_its_own() {
             continue;
         }
         let floor = floor_of(&own).unwrap_or_else(|| panic!("{own} is on no floor; add it"));
-        for used in modules_used(&code(file)) {
+        for used in modules_used(&from_the_root(&code(file), depth(below))) {
             if floor_of(&used).is_some_and(|of_used| of_used > floor) {
                 upward.push(format!("{} uses crate::{used}", below.display()));
             }
@@ -43,6 +43,11 @@ fn upward_uses_are_found() {
     let wanted = ["intake", "model", "watch"].map(String::from);
     assert_eq!(found.into_iter().collect::<Vec<_>>(), wanted);
     assert!(floor_of("intake") > floor_of("model"));
+    let climbing = from_the_root("use super::super::intake; use super::item;", 2);
+    assert!(
+        modules_used(&climbing).contains("intake") && !modules_used(&climbing).contains("item")
+    );
+    assert_eq!((depth(Path::new("model/item.rs")), depth(Path::new("model/mod.rs"))), (2, 1));
 }
 
 #[test]
@@ -80,6 +85,16 @@ fn is_test(path: &Path) -> bool {
 fn top_level(below: &Path) -> String {
     let first = below.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
     first.trim_end_matches(".rs").to_string()
+}
+
+/// How many modules a file is below the root of the crate.
+fn depth(below: &Path) -> usize {
+    below.components().count() - usize::from(below.ends_with("mod.rs"))
+}
+
+/// The text with paths that climb to the root written from there.
+fn from_the_root(text: &str, depth: usize) -> String {
+    text.replace(&"super::".repeat(depth), "crate::")
 }
 
 fn floor_of(module: &str) -> Option<usize> {

@@ -7,8 +7,9 @@ use super::words::{
 };
 use super::{BatchReport, Head, ObjectLine, Reader};
 
-/// No mail is longer.
-pub const MAIL_BYTES_MAX: usize = 64 << 10;
+/// No mail is longer: the limits below see to it.
+#[cfg(test)]
+pub(crate) const MAIL_BYTES_MAX: usize = 64 << 10;
 pub(super) const LINES_MAX: usize = 15;
 /// Preserved objects that are named.
 const OBJECTS_MAX: usize = 50;

@@ -17,7 +17,9 @@ mod text;
 mod words;
 
 pub(crate) use depositor::without_commands;
-pub use mail::{Attached, MAIL_BYTES_MAX, mail_is_cut, mail_subject, mail_text};
+#[cfg(test)]
+pub(crate) use mail::MAIL_BYTES_MAX;
+pub use mail::{Attached, mail_is_cut, mail_subject, mail_text};
 pub use reviews::{ReviewLine, reviews_subject, reviews_text};
 pub use words::{all_preserved, problems, verdict};
 

@@ -41,13 +41,6 @@ impl FromRow for Replacement {
 }
 
 impl Replacement {
-    /// Whether what was submitted with the superseded job is preserved.
-    pub fn is_preserved(&self) -> bool {
-        self.content == Some(Content::Same)
-    }
-}
-
-impl Replacement {
     /// What a report says of the superseded job.
     pub fn replaced_sentence(&self) -> String {
         format!("superseded by {}: {}", named(self.by, self.by_batch), self.compared())
