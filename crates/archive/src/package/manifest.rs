@@ -9,9 +9,15 @@ use checkm::{Profile, Row, Severity};
 /// The problems of a manifest among those of the deposit.
 pub fn take_report(name: &str, report: &checkm::Report, problems: &mut Problems) {
     for problem in report.problems() {
-        let place = format!("{name} line {}", problem.line);
+        let place = match problem.line {
+            0 => name.to_string(),
+            line => format!("{name} line {line}"),
+        };
         let code = format!("manifest_{}", problem.code.as_str().replace('-', "_"));
-        let message = format!("{name}: {problem}");
+        // Its code and its severity are told apart from the message.
+        let column =
+            problem.column.as_ref().map(|column| format!("{column}: ")).unwrap_or_default();
+        let message = format!("{place}: {column}{}", problem.message);
         match problem.severity {
             Severity::Error => problems.error(&code, &place, message),
             _ => problems.warning(&code, &place, message),
