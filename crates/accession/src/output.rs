@@ -87,17 +87,81 @@ pub fn work_done(
     Ok(())
 }
 
-/// Prints a table; columns shrink to the terminal's width, and are left alone in a pipe.
+/// Prints a table. In a pipe nothing is broken. On a terminal cells are broken between words; where even
+/// that does not fit, each row is a block with a line for each column, so that identifiers and paths
+/// can be copied.
 pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> std::io::Result<()> {
+    let shown = |row: Vec<String>| row.iter().map(|cell| printable(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.into_iter().map(shown).collect();
+    line(&tabled(headers, &rows, terminal_width()))
+}
+
+/// What stands between two columns.
+const GAP: usize = 2;
+
+fn tabled(headers: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(headers.iter().map(|h| h.to_uppercase()));
-    if std::io::stdout().is_terminal() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.add_rows(rows);
+    let Some(width) = width else { return table.trim_fmt() };
+    table.set_width(width).set_content_arrangement(ContentArrangement::Dynamic);
+    if headers.iter().all(|header| header.is_empty()) {
+        return table.trim_fmt();
     }
-    for row in rows {
-        table.add_row(row.iter().map(|cell| printable(cell)).collect::<Vec<_>>());
+    let longest = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column).map(String::as_str));
+        let words = cells.chain([headers[column]]).flat_map(|cell| cell.split(' '));
+        words.map(|word| word.chars().count()).max().unwrap_or(0) + GAP
+    };
+    let least: Vec<usize> = (0..headers.len()).map(longest).collect();
+    if least.iter().sum::<usize>() > usize::from(width) {
+        return blocks(headers, rows, usize::from(width));
     }
-    line(&table.trim_fmt())
+    for (column, least) in table.column_iter_mut().zip(least) {
+        let least = comfy_table::Width::Fixed(u16::try_from(least).unwrap_or(u16::MAX));
+        column.set_constraint(ColumnConstraint::LowerBoundary(least));
+    }
+    table.trim_fmt()
+}
+
+fn blocks(headers: &[&str], rows: &[Vec<String>], width: usize) -> String {
+    let indent = headers.iter().map(|header| header.chars().count()).max().unwrap_or(0) + GAP;
+    let block = |row: &Vec<String>| {
+        let mut lines = Vec::new();
+        for (header, cell) in headers.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
+            for (n, part) in wrapped(cell, width.saturating_sub(indent).max(20)).iter().enumerate()
+            {
+                let name = if n == 0 { header.to_uppercase() } else { String::new() };
+                lines.push(format!("{name:<indent$}{part}"));
+            }
+        }
+        lines.join("\n")
+    };
+    rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
+}
+
+/// Lines of at most so many characters, broken between words, or within one that is longer.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let length = |line: &str| line.chars().count();
+    for word in text.split(' ') {
+        let mut word: Vec<char> = word.chars().collect();
+        while !word.is_empty() {
+            let line = match lines.last_mut() {
+                Some(line) if line.is_empty() || length(line) + 1 + word.len() <= width => line,
+                _ => {
+                    lines.push(String::new());
+                    continue;
+                }
+            };
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            let rest = word.split_off(word.len().min(width));
+            line.extend(std::mem::replace(&mut word, rest));
+        }
+    }
+    lines
 }
 
 /// Prints a list of many things, one line each. On a terminal the `flexible` columns are cut to what
@@ -107,8 +171,7 @@ pub fn list(
     rows: impl IntoIterator<Item = Vec<String>>,
     flexible: &[&str],
 ) -> std::io::Result<()> {
-    let width = std::io::stdout().is_terminal().then(|| Table::new().width()).flatten();
-    line(&listed(headers, rows, flexible, width))
+    line(&listed(headers, rows, flexible, terminal_width()))
 }
 
 fn listed(
@@ -270,6 +333,34 @@ mod tests {
         }
         let whole = listed(&headers, [row()], &["subject", "error"], None);
         assert!(whole.contains(subject) && whole.contains(error), "{whole}");
+    }
+
+    #[test]
+    fn tables_break_between_words_and_are_blocks_where_words_do_not_fit() {
+        let headers = ["store", "object", "finding"];
+        let key = "c0c/f69/02a/c0cf6902a42caa1370ba669eba14d62a68658c675f201b14acb388ec196e1e03";
+        let message =
+            "it is not what was recorded, and this sentence is longer than a line of a terminal";
+        let row = |message: &str| ["main", "ark:/99999/fk4hwrkw1", message].map(str::to_string);
+        let text = tabled(&headers, &[row(message).to_vec()], Some(60));
+        assert!(text.starts_with(" STORE") && text.lines().count() > 3, "{text}");
+        assert!(text.contains("ark:/99999/fk4hwrkw1") && text.contains("recorded,"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+        let rows = [row(key).to_vec(), row("").to_vec()];
+        let text = tabled(&headers, &rows, Some(80));
+        let first = "STORE    main\nOBJECT   ark:/99999/fk4hwrkw1\nFINDING  c0c/f69/02a/";
+        assert!(text.starts_with(first), "{text}");
+        assert!(text.ends_with("\n\nSTORE    main\nOBJECT   ark:/99999/fk4hwrkw1"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(tabled(&headers, &rows, None).contains(key), "a pipe has all of it in one line");
+    }
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("one", 7), ["one"]);
+        assert_eq!(wrapped("a verylongword b", 6), ["a", "verylo", "ngword", "b"]);
+        assert!(wrapped("x".repeat(500).as_str(), 71).iter().all(|line| line.len() <= 71));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::output;
 use crate::session::os_user;
 use archive::registry::compare::{Depth, Finding, Looked, What, compare};
 use archive::registry::view;
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -31,6 +31,8 @@ pub struct Args {
     content: bool,
 }
 
+/// Fits a line whatever has been counted.
+const BAR: &str = "{bar:20} {pos}/{len} objects {elapsed} {wide_msg}";
 /// Findings that are shown; all of them are printed as JSON.
 const SHOWN_MAX: usize = 1000;
 
@@ -41,7 +43,10 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let what = What { object: args.object, depth, operator: os_user() };
     let objects: archive::Result<(i64, i64, i64)> = app.db.read_blocking(view::totals);
     let total = if is_all { objects?.0 } else { 1 };
-    let bar = output::count_bar(Some(total.unsigned_abs()), "objects");
+    let bar = output::count_bar(Some(total.unsigned_abs()), "");
+    if let Ok(style) = ProgressStyle::with_template(BAR) {
+        bar.set_style(style);
+    }
     if global.json || global.quiet {
         bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
     }
@@ -95,8 +100,8 @@ fn show_progress(bar: &ProgressBar, looked: &Looked) {
     bar.set_position(looked.objects);
     let files = output::count(looked.files, "file");
     bar.set_message(match looked.read {
-        0 => format!("objects, {files} listed"),
-        read => format!("objects, {read} of {files} read, {}", output::size(looked.bytes_read)),
+        0 => format!("{files} listed"),
+        read => format!("{read} of {files} read, {}", output::size(looked.bytes_read)),
     });
 }
 

@@ -189,6 +189,7 @@ fn list(app: &Arc<App>, args: List, global: &Global) -> Result<Exit, Failure> {
     }
     let headers =
         ["identifier", "local id", "collection", "version", "files", "bytes", "updated", "title"];
+    let is_narrow = output::terminal_width().is_some_and(|width| width < WIDE);
     let rows = found.iter().map(|NamedObject { object: o, local_ids }| {
         vec![
             o.identifier.clone(),
@@ -205,14 +206,25 @@ fn list(app: &Arc<App>, args: List, global: &Global) -> Result<Exit, Failure> {
         csv(std::iter::once(headers.map(str::to_string).to_vec()).chain(rows))?;
     } else if found.is_empty() {
         anstream::eprintln!("no object fits");
+    } else if is_narrow {
+        let narrow = |mut row: Vec<String>| {
+            // The day, and neither collection nor number of files: `show` has them.
+            row[6].truncate(10);
+            [0, 3, 6, 1, 7].map(|column| std::mem::take(&mut row[column])).to_vec()
+        };
+        let headers = ["identifier", "version", "updated", "local id", "title"];
+        output::list(&headers, rows.map(narrow), &["local id", "title"])?;
     } else {
-        output::table(&headers, rows)?;
+        output::list(&headers, rows, &["local id", "collection", "title"])?;
     }
     if let Some(next) = next {
         anstream::eprintln!("{} shown; for more add --after {next}", found.len());
     }
     Ok(Exit::Yes)
 }
+
+/// All columns of the list fit from here on.
+const WIDE: u16 = 120;
 
 /// Empty directories that are shown; the record of the version has all.
 const EMPTY_SHOWN: i64 = 100;

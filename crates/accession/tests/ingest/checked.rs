@@ -148,6 +148,54 @@ fn a_check_of_content_records_what_it_found() {
     world.check();
 }
 
+/// A copy that was found to be bad stays bad until it is read, and every check and `status` say so.
+#[test]
+fn a_copy_that_is_known_to_be_bad_is_named_until_all_of_it_was_read() {
+    World::both(|world| {
+        let package = directory(&world.path("box"), &[("a.txt", "a")]);
+        world.ingest(&package, &[]);
+        let key = copy(world, 0)["key"].as_str().unwrap().to_string();
+        let root = match &world.s3 {
+            None => PathBuf::from(&world.stores[0].1),
+            Some(s3) => s3.file("bucket", "root"),
+        };
+        let path = root.join(key).join("v1/content/data/a.txt");
+        std::fs::write(&path, "b").unwrap();
+        // A listing sees no difference.
+        assert!(world.done(&["check"]).contains("agree as far as listings show"));
+        assert_eq!(findings(&world.run(&["check", "--content", "--json", "-q"])).len(), 1);
+        let read = checks(world).len();
+        for _ in 0..2 {
+            let found = findings(&world.run(&["check", "--json", "-q"]));
+            assert_eq!(found.len(), 1, "{found:#?}");
+            assert_eq!(found[0]["kind"], "bad", "{found:#?}");
+            let message = found[0]["message"].as_str().unwrap();
+            assert!(message.contains("has not read all of it"), "{message}");
+        }
+        let shown = world.run(&["check"]).stdout;
+        assert!(!shown.contains("agree") && shown.contains("1 finding"), "{shown}");
+        // Nothing was read, so nothing is recorded.
+        assert_eq!(checks(world).len(), read);
+        let status = world.json(&["status"]).remove(0);
+        assert_eq!(status["bad_copies"][0]["copies"], 1, "{status:#}");
+        let finding = status["findings"].as_array().unwrap();
+        let finding = finding.iter().find(|finding| finding["code"] == "copies_bad").unwrap();
+        assert_eq!((&finding["level"], &finding["count"]), (&"wrong".into(), &1.into()));
+        let text = finding["text"].as_str().unwrap();
+        assert!(text.starts_with("1 copy in store s1 is damaged"), "{text}");
+
+        std::fs::write(&path, "a").unwrap();
+        assert_eq!(world.run(&["check"]).status.code(), Some(1));
+        let command = finding["command"].as_str().unwrap().to_string();
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        world.done(&words);
+        assert!(world.done(&["check"]).contains("agree as far as listings show"));
+        let status = world.json(&["status"]).remove(0);
+        assert_eq!(status["bad_copies"].as_array().unwrap().len(), 0);
+        assert!(!world.done(&["status"]).contains("damaged"));
+    });
+}
+
 #[test]
 fn a_store_that_cannot_be_read_does_not_keep_the_others_from_being_checked() {
     let world = world();

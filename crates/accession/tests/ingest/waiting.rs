@@ -48,6 +48,33 @@ fn an_ingest_says_that_its_collection_is_held() {
     );
 }
 
+/// I9: nothing of a held collection is claimed, the job that reads what was deposited among it.
+#[test]
+fn nothing_of_a_held_collection_is_begun() {
+    World::both(|world| {
+        let path = directory(&world.path("one"), &[("a.txt", "one")]);
+        world.done(&["collection", "hold", "default", "--as", "ann", "--reason", "audit"]);
+        let one = world.deposit(&path, &[]);
+        world.done(&["collection", "release", "default"]);
+        let two = world.deposit(&directory(&world.path("two"), &[("a.txt", "two")]), &[]);
+        world.done(&["collection", "hold", "default", "--as", "ann", "--reason", "audit"]);
+        world.work();
+        let jobs = world.jobs();
+        assert_eq!(jobs.len(), 0, "no batch is expanded: {jobs:#?}");
+        for batch in [one, two] {
+            let shown = world.done(&["batches", "show", &batch.to_string()]);
+            assert!(shown.contains("held (pending)"), "{shown}");
+            assert!(shown.contains("collection `default` is held by ann since "), "{shown}");
+        }
+        let held = world.json(&["jobs", "list", "batch", "--status", "held"]).remove(0);
+        assert_eq!(held["jobs"].as_array().map(Vec::len), Some(2), "{held:#}");
+        world.done(&["collection", "release", "default"]);
+        world.work();
+        assert_eq!(world.batch(two)["state"], "completed");
+        world.check();
+    });
+}
+
 #[test]
 fn a_held_batch_says_by_whom_and_why() {
     let world = World::local(1);

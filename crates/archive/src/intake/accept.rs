@@ -62,6 +62,8 @@ pub fn accept(tx: &mut Tx<'_>, catalog: &Catalog, new: &NewDeposit) -> Result<Re
         lock: Some(format!("batch/{batch}")),
         payload: Some(batch.to_string().into_bytes()),
         priority: Some(profile.priority.unwrap_or(5)),
+        // Held with it (I9).
+        collection: Some(new.collection.clone()),
         ..NewJob::default()
     };
     let added = add::add(tx, now, catalog.named(BATCH)?, &new.submitter, &[job])?;

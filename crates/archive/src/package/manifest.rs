@@ -9,8 +9,14 @@ use checkm::{Profile, Row, Severity};
 /// The problems of a manifest among those of the deposit.
 pub fn take_report(name: &str, report: &checkm::Report, problems: &mut Problems) {
     for problem in report.problems() {
-        let place = format!("{name} line {}", problem.line);
-        let message = format!("{name}: {problem}");
+        let place = match problem.line {
+            0 => name.to_string(),
+            line => format!("{name} line {line}"),
+        };
+        // Its code and its severity are told apart from the message.
+        let column =
+            problem.column.as_ref().map(|column| format!("{column}: ")).unwrap_or_default();
+        let message = format!("{place}: {column}{}", problem.message);
         match problem.severity {
             Severity::Error => problems.error(problem.code, &place, message),
             _ => problems.warning(problem.code, &place, message),

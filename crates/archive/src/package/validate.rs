@@ -185,7 +185,9 @@ pub fn bag(
 pub fn take_report(report: &bagit::Report, problems: &mut Problems) {
     for problem in &report.problems {
         let place = problem.path.as_deref().or(problem.file.as_deref()).unwrap_or(&report.bag);
-        let message = problem.to_string();
+        // Its code is told apart from the message.
+        let whole = problem.to_string();
+        let message = whole.strip_suffix(&format!(" [{}]", problem.code)).unwrap_or(&whole);
         match problem.severity {
             Severity::Error => problems.error(problem.code, place, message),
             _ => problems.warning(problem.code, place, message),

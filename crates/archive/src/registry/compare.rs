@@ -175,8 +175,9 @@ impl Comparison<'_> {
         for copy in copies {
             if self.is_down(&copy.store) {
                 self.looked.unfinished += 1;
+                self.known_bad(object, &copy, &Seen::default());
             } else {
-                self.copy(object, &copy.store).await?;
+                self.copy(object, &copy).await?;
             }
             self.looked.copies += 1;
         }
@@ -185,11 +186,22 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    async fn copy(&mut self, object: &ObjectView, store: &str) -> Result<()> {
+    fn known_bad(&mut self, object: &ObjectView, copy: &CopyView, seen: &Seen) {
+        if let Some(finding) = check::known_bad(object, copy, self.depth, seen) {
+            self.found(finding);
+        }
+    }
+
+    async fn copy(&mut self, object: &ObjectView, recorded: &CopyView) -> Result<()> {
+        let store = recorded.store.as_str();
         let unreadable = |message| finding("unreadable", store, object, None, message);
         let place = match self.app.stores.get(store).await {
             Ok(place) => place,
-            Err(error) => return self.give_up(store, error),
+            Err(error) => {
+                self.give_up(store, error)?;
+                self.known_bad(object, recorded, &Seen::default());
+                return Ok(());
+            }
         };
         let began = self.app.db.read(|tx| Ok::<_, Error>(tx.now())).await?;
         let (so_far, tell) = (self.looked, &mut *self.tell);
@@ -199,16 +211,27 @@ impl Comparison<'_> {
             Ok(Some(checked)) => checked,
             // It is not kept any more.
             Ok(None) => return Ok(()),
-            Err(error) => return self.pass(store, error, unreadable),
+            Err(error) => {
+                self.pass(store, error, unreadable)?;
+                self.known_bad(object, recorded, &Seen::default());
+                return Ok(());
+            }
         };
         self.looked = self.looked.with(seen.counts);
         let failed = seen.failed.take();
         let seen = Arc::new(seen);
-        self.record(object, copy, began, seen.clone(), failed.as_ref().map(ToString::to_string))
-            .await?;
+        self.record(
+            object,
+            copy.clone(),
+            began,
+            seen.clone(),
+            failed.as_ref().map(ToString::to_string),
+        )
+        .await?;
         for finding in &seen.findings {
             self.found(finding.clone());
         }
+        self.known_bad(object, &copy, &seen);
         match failed {
             Some(error) => self.pass(store, error, unreadable)?,
             None => self.stores.entry(store.to_string()).or_default().outage.answered(),

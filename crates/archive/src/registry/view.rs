@@ -328,6 +328,34 @@ pub fn copies(tx: &mut Tx<'_>, object: i64) -> Result<Vec<CopyView>> {
     Ok(tx.query(&COPIES, &db::params![object])?)
 }
 
+/// The copies of a store that are known to be bad.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BadCopies {
+    pub store: String,
+    pub copies: i64,
+    /// When the first of them was found to be bad.
+    pub since: Option<Micros>,
+    /// The identifier of one of their objects.
+    pub example: String,
+}
+
+impl FromRow for BadCopies {
+    fn from_row(row: &Row<'_>) -> db::Result<BadCopies> {
+        Ok(BadCopies {
+            store: row.get(0)?,
+            copies: row.get(1)?,
+            since: row.get(2)?,
+            example: row.get(3)?,
+        })
+    }
+}
+
+/// Counts the copies that are known to be bad, for each store that has one.
+pub fn bad_copies(tx: &mut Tx<'_>) -> Result<Vec<BadCopies>> {
+    const BAD: Statement = statement!(copies::bad_copies);
+    Ok(tx.query(&BAD, &[])?)
+}
+
 #[derive(Debug, Clone, Serialize)]
 pub struct EventView {
     pub id: String,

@@ -17,6 +17,14 @@ update copies set checked_at = $4,
   fixity_due = case when cast($6 as bigint) = 0 then coalesce(cast($7 as bigint), fixity_due) else fixity_due end
 where object = $1 and store = $2 and digest = $3
 
+-- name: bad_copies
+-- Copies of kept objects that are known to be bad, for each store: how many, when the first of them was
+-- found to be bad, and the identifier of one.
+select c.store, count(*), min(c.checked_at), min(o.identifier)
+from copies c join objects o on o.id = c.object
+where c.state = 1 and o.state = 1
+group by c.store order by c.store
+
 -- name: copy_by_key
 select object from copies where store = $1 and key = $2
 

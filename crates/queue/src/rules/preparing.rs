@@ -36,12 +36,21 @@ pub(crate) fn hold(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, batch: i64) -
     unless_refused(hold::hold_job(tx, now, &catalog, actor, job).map(|_| ()))
 }
 
-/// Lets the job that prepares a batch go on, if it was held.
+/// Lets the job that prepares a batch go on, if it was held and its collection is not.
 pub(crate) fn release(tx: &mut Tx<'_>, now: Micros, batch: i64, reason: &str) -> Result<()> {
     let Some(job) = preparer(tx, batch)? else { return Ok(()) };
     let catalog = Catalog::load(tx)?;
     let actor = Actor { who: "rule", reason };
-    unless_refused(hold::release_job(tx, now, &catalog, actor, job))
+    match hold::release_job(tx, now, &catalog, actor, job) {
+        Err(Error::Refused(_)) => hold::leave_to_collection(tx, now, job),
+        done => done,
+    }
+}
+
+/// Whether a job prepares a batch that is held: then it is not released with its collection.
+pub(crate) fn prepares_held_batch(tx: &mut Tx<'_>, job: i64) -> Result<bool> {
+    const HELD: Statement = statement!(preparing::prepares_held_batch);
+    Ok(tx.first::<(i64,)>(&HELD, &db::params![job])?.is_some())
 }
 
 fn preparer(tx: &mut Tx<'_>, batch: i64) -> Result<Option<i64>> {

@@ -14,3 +14,7 @@ select id, prepared_by from batches where state in (0, 2, 4, 5) and prepared_by 
 
 -- name: reopen_batch
 update batches set state = 0, error = null, updated_at = $2 where prepared_by = $1 and state in (2, 4, 5)
+
+-- name: prepares_held_batch
+select b.id from batches b join holds h on h.kind = 'batch' and h.name = cast(b.id as text)
+where b.state = 0 and b.prepared_by = $1

@@ -238,6 +238,44 @@ fn the_job_that_prepares_a_batch_is_held_with_it(w: &World) {
     assert_ne!(w.status(job), Status::Held, "nobody would release it any more");
 }
 
+/// A batch that is held with its collection is not expanded either, in whatever order the two holds
+/// are laid on it and lifted.
+fn the_job_that_prepares_a_batch_is_held_with_its_collection(w: &World) {
+    let (jobs, preparing) = (w.staged("ingest", &["storing"]), w.staged("batch", &["examining"]));
+    let actor = Actor { who: "ann", reason: "wait" };
+    let hold_batch = |b| w.rule(move |tx, now, _| batch::hold(tx, now, actor, b)).unwrap();
+    let release_batch = |b| w.rule(move |tx, now, _| batch::release(tx, now, b)).unwrap();
+    for (batch_first, batch_last) in [(true, true), (true, false), (false, true), (false, false)] {
+        let b = create(w, &jobs, &["1"]);
+        let prepares = preparing.name.clone();
+        let job = w
+            .rule(move |tx, now, c| {
+                let new = of_maps(&format!("batch {b}"));
+                let job = add::add(tx, now, c.named(&prepares)?, "ann", &[new])?[0].job;
+                preparing_rule::prepare(tx, b, job)?;
+                Ok(job)
+            })
+            .unwrap();
+        let a = w.worker("a");
+        let is_held = |which: &str| {
+            assert_eq!(w.status(job), Status::Held, "{batch_first} {batch_last} {which}");
+            assert!(a.claim(&preparing, 1).is_empty());
+            assert!(why(w, job).contains("held by ann"), "{}", why(w, job));
+        };
+        match batch_first {
+            true => (hold_batch(b), is_held("batch"), hold_maps(w)),
+            false => (hold_maps(w), is_held("collection"), hold_batch(b)),
+        };
+        is_held("both");
+        match batch_last {
+            true => (release_maps(w), is_held("batch still"), release_batch(b)),
+            false => (release_batch(b), is_held("collection still"), release_maps(w)),
+        };
+        assert_eq!(a.ids(&preparing), [job], "{batch_first} {batch_last}");
+        assert_eq!(w.number("select count(*) from holds where at > $1", 0), 0);
+    }
+}
+
 both!(
     a_running_job_is_held_when_its_run_ends,
     a_hold_of_a_run_can_be_lifted,
@@ -248,4 +286,5 @@ both!(
     parked_and_delayed_jobs_are_held,
     a_batch_of_a_held_collection_is_held,
     the_job_that_prepares_a_batch_is_held_with_it,
+    the_job_that_prepares_a_batch_is_held_with_its_collection,
 );

@@ -396,7 +396,7 @@ fn perform_for_batches(
                 return Ok(Answer::Created(id, None));
             }
             let pipeline = by_index(catalog, crate::world::PREPARING)?;
-            let added = add::add(tx, now, pipeline, "ann", &[preparer(id)])?;
+            let added = add::add(tx, now, pipeline, "ann", &[preparer(id, collection)])?;
             preparing::prepare(tx, id, added[0].job)?;
             return Ok(Answer::Created(id, Some(added[0].job)));
         }
@@ -432,9 +432,9 @@ fn perform_for_batches(
 }
 
 /// The job that prepares a batch.
-pub fn preparer(batch: i64) -> NewJob {
-    let lock = Some(format!("batch/{batch}"));
-    NewJob { subject: format!("batch {batch}"), lock, ..NewJob::default() }
+pub fn preparer(batch: i64, collection: &Option<String>) -> NewJob {
+    let (lock, collection) = (Some(format!("batch/{batch}")), collection.clone());
+    NewJob { subject: format!("batch {batch}"), lock, collection, ..NewJob::default() }
 }
 
 fn by_index(catalog: &Catalog, index: usize) -> Result<&queue::Pipeline> {

@@ -117,7 +117,7 @@ fn replacements(
 }
 
 const BATCH_HEADERS: &[&str] =
-    &["batch", "state", "jobs", "open", "succeeded", "failed", "cancelled", "submitter", "label"];
+    &["batch", "state", "jobs", "open", "done", "failed", "cancelled", "by", "label"];
 
 fn batch_row(b: &batch::Batch) -> Vec<String> {
     let state = if b.is_held() { format!("held ({})", b.state) } else { b.state.to_string() };
@@ -155,7 +155,7 @@ pub fn list_batches(
             output::json_list("batches", &found.iter().map(batch_json).collect::<Vec<_>>(), next)?;
         }
         false => {
-            let flexible = ["submitter", "label"];
+            let flexible = ["by", "label"];
             output::list(BATCH_HEADERS, found.iter().map(batch_row), &flexible)?;
             tell_next(next.as_ref());
         }

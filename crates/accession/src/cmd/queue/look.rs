@@ -352,6 +352,9 @@ pub fn stuck(args: Stuck, global: &Global) -> Result<Exit, Failure> {
             ]
         });
         output::list(&["job", "stage", "for", "subject", "why"], rows, &["subject", "why"])?;
+        if next_page(&stuck, args.limit, |s| s.job).is_some() {
+            anstream::eprintln!("there may be more: --limit {}", args.limit.saturating_mul(10));
+        }
     }
     Ok(if stuck.is_empty() { Exit::Yes } else { Exit::No })
 }

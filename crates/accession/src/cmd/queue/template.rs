@@ -71,6 +71,11 @@ impl Scanner<'_> {
             let quoted = self.top() == Some(Within::DoubleQuotes);
             match byte {
                 b'\\' => self.escaped()?,
+                // Within double quotes such a quote is a character like any other, and shells differ in where
+                // it ends.
+                b'\'' if self.top() == Some(Within::Parameter) => {
+                    return Err("in a command with a quote within `${…}`".to_string());
+                }
                 b'\'' if !quoted => self.past(b'\'', "single quotes")?,
                 b'"' => self.toggle(Within::DoubleQuotes),
                 b'`' => self.toggle(Within::Backquotes),
@@ -134,6 +139,10 @@ impl Scanner<'_> {
             return Err("after a `$`".to_string());
         }
         let within = match self.rest().first() {
+            // Some shells let a backslash keep such a quote open, and others do not.
+            Some(b'\'') if self.top() != Some(Within::DoubleQuotes) => {
+                return Err("in a command with `$'…'`".to_string());
+            }
             Some(b'(') => Within::Substitution,
             Some(b'{') => Within::Parameter,
             _ => return Ok(()),
@@ -213,6 +222,7 @@ mod tests {
             "echo a#b {subject}",
             "test \"$ACCESSION_SUBJECT\" != b && ./store {subject}",
             "cat <<< \"$ACCESSION_SUBJECT\"",
+            "echo \"it costs $'1'\" {subject}",
         ] {
             assert_eq!(check(OsStr::new(command)), Ok(()), "{command}");
         }
@@ -231,7 +241,9 @@ mod tests {
             ("(( {subject} > 1 ))", "((…))"),
             ("cat <<EOF\n{subject}\nEOF", "here-document"),
             ("cat <<< {subject}", "here-document"),
-            ("echo $'{subject}'", "single quotes"),
+            ("echo $'{subject}'", "$'…'"),
+            ("echo $'a\\' {subject} '", "$'…'"),
+            ("echo \"${x:-'}\"'}\"{subject}'", "a quote within"),
             ("echo ${subject}", "after a `$`"),
             ("echo \\{subject}", "backslash"),
             ("true # {subject}", "comment"),

@@ -3,6 +3,7 @@
 
 use super::Snapshot;
 use crate::output;
+use archive::registry::view::BadCopies;
 use db::Micros;
 use queue::rules::breaker::Target;
 use queue::rules::operator::pause::Pause;
@@ -70,6 +71,7 @@ pub fn of(seen: &Snapshot) -> Vec<Finding> {
     found.extend(seen.overview.targets_down.iter().map(|target| down(seen, target)));
     work_space(seen, &mut found);
     starved(seen, &mut found);
+    found.extend(seen.bad_copies.iter().map(|bad| bad_copies(seen, bad)));
     failures(seen, &mut found);
     failed_batches(seen, &mut found);
     idle(seen, &mut found);
@@ -209,6 +211,25 @@ fn starved(seen: &Snapshot, found: &mut Vec<Finding>) {
         let note = Finding::new(Level::Note, "resource_short", text);
         found.push(note.count(blocked.jobs).since(blocked.since).helps("accession jobs stuck"));
     }
+}
+
+/// Copies of a store that a check or a deposit has found to be bad, and no check has cleared since.
+fn bad_copies(seen: &Snapshot, bad: &BadCopies) -> Finding {
+    let (copies, which) = match bad.copies {
+        1 => ("1 copy".to_string(), format!("that of {}", bad.example)),
+        n => (format!("{n} copies"), format!("that of {} among them", bad.example)),
+    };
+    let since = bad.since.map(|at| format!(", found at {}", time(seen, at))).unwrap_or_default();
+    let text = format!(
+        "{copies} in store {} damaged or incomplete, {which}{since}; deposit the content again to repair it, then read all of it",
+        name(&format!("{} {}", bad.store, if bad.copies == 1 { "is" } else { "are" }))
+    );
+    let finding = Finding::wrong("copies_bad", text).count(bad.copies);
+    let finding = Finding { since: bad.since, ..finding };
+    finding.helps(match bad.copies {
+        1 => format!("accession check {} --content", quoted(&bad.example)),
+        _ => "accession check --content".to_string(),
+    })
 }
 
 fn failures(seen: &Snapshot, found: &mut Vec<Finding>) {

@@ -128,6 +128,16 @@ pub fn of(seen: &Snapshot, findings: &[Finding]) -> Value {
         .iter()
         .map(|c| json!({"state": c.state, "batches": c.batches, "held": c.held, "unfinished": c.open}))
         .collect();
+    let bad_copies: Vec<Value> = seen
+        .bad_copies
+        .iter()
+        .map(|bad| {
+            json!({
+                "store": bad.store, "copies": bad.copies, "since": times(bad.since),
+                "example": bad.example,
+            })
+        })
+        .collect();
     let list = |few: &queue::view::Limited<Batch>| {
         let shown: Vec<Value> = few.shown.iter().map(batch).collect();
         json!({"total": few.total, "shown": shown})
@@ -137,6 +147,7 @@ pub fn of(seen: &Snapshot, findings: &[Finding]) -> Value {
         "database": seen.database,
         "findings": findings,
         "registry": {"objects": seen.objects, "files": seen.files, "bytes": seen.bytes},
+        "bad_copies": bad_copies,
         "work_space": {
             "name": seen.work_space.name,
             "total_bytes": seen.space.as_ref().ok().map(|space| space.total),

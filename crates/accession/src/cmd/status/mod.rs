@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use archive::app::WorkSpace;
 use archive::pipeline::ingest::provisioning::Space;
-use archive::registry::view as registry;
+use archive::registry::view::{self as registry, BadCopies};
 use db::Micros;
 use queue::Catalog;
 use queue::rules::operator::pause::Pause;
@@ -43,6 +43,7 @@ pub struct Snapshot {
     pub objects: i64,
     pub files: i64,
     pub bytes: i64,
+    pub bad_copies: Vec<BadCopies>,
     pub work_space: WorkSpace,
     /// What there is in it, or why that is not known.
     pub space: Result<Space, String>,
@@ -70,9 +71,10 @@ pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
         let stats = view::stats(tx, now, &catalog, None)?;
         let overview = view::overview(tx, now, &catalog, &LIMITS)?;
         let workers = view::workers(tx, now, now - DEAD_SHOWN)?;
-        Ok((now, catalog, stats, overview, workers, registry::totals(tx)?))
+        let bad_copies = registry::bad_copies(tx)?;
+        Ok((now, catalog, stats, overview, workers, registry::totals(tx)?, bad_copies))
     });
-    let (now, catalog, stats, overview, workers, (objects, files, bytes)) = seen?;
+    let (now, catalog, stats, overview, workers, (objects, files, bytes), bad_copies) = seen?;
     let work_space = app.settings.work_space.clone();
     let space = Space::of(&work_space).map_err(|error| error.to_string());
     let database = app.db.address().to_string();
@@ -86,6 +88,7 @@ pub fn run(_: Args, global: &Global) -> Result<Exit, Failure> {
         objects,
         files,
         bytes,
+        bad_copies,
         work_space,
         space,
     };

@@ -11,10 +11,11 @@ pub mod outcome;
 use super::view::{self, CopyView, ObjectView};
 use crate::ErrorCode;
 use crate::app::App;
-use crate::model::codes::ObjectState;
+use crate::model::codes::{CopyState, ObjectState};
 use crate::model::error::{Error, Result};
 use crate::stores::{Place, object_error};
 use ocfl::{Code, Validation};
+use queue::view::show_time;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use std::time::Duration;
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// `missing`, `extra`, `different`, `damaged`, `misplaced`, `changing` or `unreadable`.
+    /// `missing`, `extra`, `different`, `damaged`, `bad`, `misplaced`, `changing` or `unreadable`.
     pub kind: &'static str,
     pub store: String,
     pub identifier: String,
@@ -161,6 +162,26 @@ pub(super) async fn is_being_sealed(app: &Arc<App>, identifier: &str) -> Result<
         Ok::<_, Error>(tx.first::<(i64,)>(&SEALING, &db::params![&identifier])?.is_some())
     };
     app.db.read(find).await
+}
+
+/// What is said of a copy that is known to be bad, and in which this look has found nothing: it has not
+/// read everything, so the copy stays bad.
+pub(super) fn known_bad(
+    object: &ObjectView,
+    copy: &CopyView,
+    depth: Depth,
+    seen: &Seen,
+) -> Option<Finding> {
+    let cleared = outcome::verifies(depth, seen);
+    if copy.state == CopyState::Good || cleared || seen.findings.iter().any(Finding::is_damage) {
+        return None;
+    }
+    let when = copy.checked_at.map(|at| format!(" at {}", show_time(at))).unwrap_or_default();
+    let message = format!(
+        "it was found to be damaged or incomplete{when}, and this check has not read all of it; `accession check {} --content` does",
+        object.identifier
+    );
+    Some(finding("bad", &copy.store, object, None, message))
 }
 
 impl CopyCheck<'_> {

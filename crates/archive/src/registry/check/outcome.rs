@@ -36,12 +36,12 @@ pub fn record(tx: &mut Tx<'_>, outcome: &Outcome<'_>) -> Result<()> {
     const CHECKED: Statement = statement!(copies::copy_checked);
     let Outcome { depth, seen, copy, began, .. } = outcome;
     let damage: Vec<&Finding> = seen.findings.iter().filter(|f| f.is_damage()).collect();
-    let read = *depth == Depth::Reading && seen.counts.read > 0;
+    let read = has_read(*depth, seen);
     if !read && damage.is_empty() {
         return Ok(());
     }
     let now = tx.now();
-    let verified = (read && seen.complete && damage.is_empty()).then_some(*began);
+    let verified = verifies(*depth, seen).then_some(*began);
     let due = verified.map(|at| at.saturating_add(outcome.fixity_micros));
     tx.send(
         &CHECKED,
@@ -70,6 +70,15 @@ pub fn record(tx: &mut Tx<'_>, outcome: &Outcome<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn has_read(depth: Depth, seen: &Seen) -> bool {
+    depth == Depth::Reading && seen.counts.read > 0
+}
+
+/// Whether a look has read everything and found it good.
+pub fn verifies(depth: Depth, seen: &Seen) -> bool {
+    has_read(depth, seen) && seen.complete && !seen.findings.iter().any(Finding::is_damage)
 }
 
 /// No job does it; the moment it began tells it from other checks.

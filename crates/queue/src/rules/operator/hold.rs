@@ -298,3 +298,15 @@ pub fn release_job(
         pipeline.id,
     )
 }
+
+/// A held job of a held collection that is no longer held in another way: the release of the collection
+/// finds it.
+pub(crate) fn leave_to_collection(tx: &mut Tx<'_>, now: Micros, job: i64) -> Result<()> {
+    const ASIDE: Statement = statement!(line::put_aside);
+    let found = super::look(tx, job)?;
+    let by = held_names(tx)?.of(found.batch, found.collection.as_deref());
+    if let (Status::Held, Some(by)) = (found.status(), by) {
+        tx.send(&ASIDE, &db::params![job, State::Held, by, now])?;
+    }
+    Ok(())
+}

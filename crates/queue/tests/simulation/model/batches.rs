@@ -52,7 +52,7 @@ impl Model {
                 match job {
                     Some(job) => {
                         let pipe = crate::world::PREPARING;
-                        self.add_one(pipe, &preparer(*id), None, Some(*job))
+                        self.add_one(pipe, &preparer(*id, collection), None, Some(*job))
                     }
                     None => Ok(()),
                 }
@@ -119,7 +119,7 @@ impl Model {
         found.state = BatchState::Reporting;
     }
 
-    fn prepared_by(&self, job: i64) -> Option<i64> {
+    pub(super) fn prepared_by(&self, job: i64) -> Option<i64> {
         self.batches.iter().find(|(_, b)| b.preparer == Some(job)).map(|(id, _)| *id)
     }
 

@@ -95,8 +95,12 @@ impl Model {
             let job = &self.jobs[j];
             job.status() == Status::Held || job.running().is_some_and(|r| r.hold)
         };
-        if let Some(job) = self.batches[&batch].preparer.filter(held) {
-            self.release_job(job);
+        let Some(id) = self.batches[&batch].preparer.filter(held) else { return };
+        let job = &self.jobs[&id];
+        match self.held_by(job.batch, job.collection.as_deref()) {
+            // Its collection holds it still.
+            Some(still) if job.running().is_none() => self.set_held(id, Some(still)),
+            _ => self.release_job(id),
         }
     }
 
@@ -328,7 +332,9 @@ impl Model {
             let job = &self.jobs[id];
             // Another group may hold it still.
             let still = self.held_by(job.batch, job.collection.as_deref());
-            self.set_held(*id, still);
+            let batch = self.prepared_by(*id).map(Whose::Batch);
+            let alone = batch.filter(|batch| self.holds.contains(batch)).map(|_| HeldBy::Job);
+            self.set_held(*id, still.or(alone));
         }
         same("the last", last, members.last().copied())
     }

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::{self, Candidate};
 use crate::rules::operator::{Actor, look, stop_claims};
+use crate::rules::preparing;
 use db::{Micros, Statement, Tx, statement};
 use std::collections::BTreeSet;
 
@@ -97,7 +98,12 @@ pub fn flip_released(
     let held = held_names(tx)?;
     for row in &rows {
         let whole = look(tx, row.0)?;
-        if let Some(by) = held.of(whole.batch, whole.collection.as_deref()) {
+        let mut by = held.of(whole.batch, whole.collection.as_deref());
+        if by.is_none() && preparing::prepares_held_batch(tx, row.0)? {
+            // The release of the batch releases this one job.
+            by = Some("job");
+        }
+        if let Some(by) = by {
             // Named by what holds it now, so that the release of that finds it.
             tx.send(&ASIDE, &db::params![row.0, State::Held, by, now])?;
             continue;
