@@ -46,5 +46,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(18, "0018_overview"),
     migration!(19, "0019_told"),
     queue::MIGRATIONS[8],
-    migration!(24, "0024_bad_copies"),
+    migration!(21, "0021_bad_copies"),
 ];
