@@ -2,6 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
+use crate::id::WorkerId;
 use crate::job::{Carryover, JobError, JobState, Lease, Records};
 use crate::progress::Progress;
 use crate::rules::{running, state};
@@ -96,7 +97,7 @@ impl Context {
     }
 
     /// Returns the id of the worker.
-    pub fn worker(&self) -> i64 {
+    pub fn worker(&self) -> WorkerId {
         self.shared.worker
     }
 
