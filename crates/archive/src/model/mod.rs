@@ -5,6 +5,7 @@ pub mod deposit_kind;
 pub mod error;
 pub mod event;
 pub mod format;
+pub mod id;
 pub mod identity;
 pub mod item;
 pub mod mail_address;

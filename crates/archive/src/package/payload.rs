@@ -3,6 +3,7 @@
 use crate::model::error::{Error, Result};
 use crate::package::unpack::unwritable;
 use crate::package::{Owner, unreadable};
+use queue::BatchId;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub fn keep(payloads: &Path, from: &Path) -> Result<String> {
 
 /// The name of a batch's payload where the batch is known before its payload is: each run has the
 /// same one, so that none leaves files behind that no batch names.
-pub fn name_of(batch: i64) -> String {
+pub fn name_of(batch: BatchId) -> String {
     format!("batch-{batch}")
 }
 

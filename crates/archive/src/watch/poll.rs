@@ -10,7 +10,7 @@ use crate::registry::deposit::Options;
 use crate::{Error, Result};
 use db::{Db, Micros, Statement, Tx, statement};
 use queue::rules::batch;
-use queue::{BatchState, Catalog};
+use queue::{BatchId, BatchState, Catalog};
 use std::path::{Path, PathBuf};
 
 /// What a process that watches needs.
@@ -120,7 +120,7 @@ impl Poller {
                 super::beside::write(watch, &package.name, names::RECEIPT_SUFFIX, text).await;
             // The deposit is safe; only its receipt is not where it was wanted.
             if let Err(error) = written {
-                tracing::warn!(batch = receipt.batch, "{error}");
+                tracing::warn!(batch = receipt.batch.number(), "{error}");
             }
         }
         Ok(receipt)
@@ -210,7 +210,7 @@ fn accept(
 }
 
 /// The one object of a deposit; a manifest of many says itself which they are.
-fn object_of(tx: &mut Tx<'_>, batch: i64) -> Result<Option<String>> {
+fn object_of(tx: &mut Tx<'_>, batch: BatchId) -> Result<Option<String>> {
     const OBJECTS: Statement = statement!(watch::objects_of_batch);
     let found: Vec<(String, i64, i64)> = tx.query(&OBJECTS, &db::params![batch, 2])?;
     Ok(match found.as_slice() {

@@ -11,8 +11,8 @@ use crate::{Error, Result};
 use db::{Db, Micros, Statement, Tx, statement};
 use digest::{Sha256, to_hex};
 use futures_util::TryStreamExt;
-use queue::BatchState;
 use queue::rules::batch;
+use queue::{BatchId, BatchState};
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -167,20 +167,20 @@ async fn copy(
 }
 
 /// Remembers what a directory is kept for, in the transaction of the deposit.
-pub(super) fn keep(tx: &mut Tx<'_>, place: &str, batch: i64) -> Result<()> {
+pub(super) fn keep(tx: &mut Tx<'_>, place: &str, batch: BatchId) -> Result<()> {
     const PUT: Statement = statement!(watch::put_received);
     tx.send(&PUT, &db::params![place, batch])?;
     Ok(())
 }
 
-fn kept(tx: &mut Tx<'_>) -> Result<BTreeMap<String, i64>> {
+fn kept(tx: &mut Tx<'_>) -> Result<BTreeMap<String, BatchId>> {
     const LIST: Statement = statement!(watch::list_received);
-    Ok(tx.query::<(String, i64)>(&LIST, &[])?.into_iter().collect())
+    Ok(tx.query::<(String, BatchId)>(&LIST, &[])?.into_iter().collect())
 }
 
 /// Those that nobody needs any more: deposits that are done. What failed stays for a while, so
 /// that it can be requeued.
-fn unneeded(tx: &mut Tx<'_>, retention: Micros) -> Result<Vec<(String, i64)>> {
+fn unneeded(tx: &mut Tx<'_>, retention: Micros) -> Result<Vec<(String, BatchId)>> {
     let mut unneeded = Vec::new();
     for (place, id) in kept(tx)? {
         let batch = batch::load(tx, id)?;

@@ -298,7 +298,14 @@ mod tests {
     use super::*;
 
     fn lease(token: i64) -> Lease {
-        Lease { job: 1, lock: "a".to_string(), token, batch: None, stage: 1, probe: false }
+        Lease {
+            job: crate::JobId::new(1),
+            lock: "a".to_string(),
+            token,
+            batch: None,
+            stage: crate::StageId::new(1),
+            probe: false,
+        }
     }
 
     #[test]

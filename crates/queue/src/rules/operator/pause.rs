@@ -19,6 +19,11 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Returns what it applies to in one word: all, pipeline or stage.
+    pub fn kind(self) -> &'static str {
+        self.parts().0
+    }
+
     fn parts(self) -> (&'static str, i64) {
         match self {
             Scope::Everything => ("all", 0),
