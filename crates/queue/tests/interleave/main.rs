@@ -52,7 +52,7 @@ fn an_ending_and_a_cancel_of_one_job() {
 
 fn ending_beside_a_cancel(
     outcome: queue::Outcome,
-    set: impl Fn(&World, &Pipelines) -> (Scene, i64),
+    set: impl Fn(&World, &Pipelines) -> (Scene, queue::JobId),
 ) {
     let Some((world, scheduler, mut watcher)) = prepare() else { return };
     let pipelines = scene::Pipelines::make(&world);
