@@ -178,7 +178,7 @@ impl Command {
 }
 
 /// The number of a job or a batch.
-pub fn number(text: &str) -> Result<i64, String> {
+pub fn number<Id: std::str::FromStr>(text: &str) -> Result<Id, String> {
     text.parse().map_err(|_| "jobs and batches have numbers, such as 12".to_string())
 }
 

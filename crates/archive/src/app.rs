@@ -12,6 +12,7 @@ use crate::transfer::fetch::Fetcher;
 use crate::transfer::share::Shares;
 use db::Db;
 use pronom::Identifier;
+use queue::JobId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +57,7 @@ pub struct WorkSpace {
 impl WorkSpace {
     /// The directory of one job, which it alone owns. It is another one each time that the job's
     /// data was discarded, so that the old one can be removed while the job goes on.
-    pub fn of(&self, job: i64, discards: i64) -> PathBuf {
+    pub fn of(&self, job: JobId, discards: i64) -> PathBuf {
         self.path.join(match discards {
             0 => format!("job-{job}"),
             _ => format!("job-{job}.{discards}"),
@@ -64,7 +65,7 @@ impl WorkSpace {
     }
 
     /// The job that a directory of this name belongs to, and how often its data had been discarded.
-    pub fn job_of(name: &str) -> Option<(i64, i64)> {
+    pub fn job_of(name: &str) -> Option<(JobId, i64)> {
         let rest = name.strip_prefix("job-")?;
         let (job, discards) = rest.split_once('.').unwrap_or((rest, "0"));
         Some((job.parse().ok()?, discards.parse().ok()?))
@@ -127,7 +128,7 @@ impl App {
     }
 
     /// An identifier from the service; the same one for the same job, however often it asks.
-    pub async fn mint_outside(&self, job: i64, metadata: &Metadata) -> Result<String> {
+    pub async fn mint_outside(&self, job: JobId, metadata: &Metadata) -> Result<String> {
         let Some(ezid) = &self.settings.ezid else {
             return Err(Error::permanent(
                 ErrorCode::EzidNotConfigured,
@@ -153,7 +154,7 @@ mod tests {
     fn directories_say_which_job_they_belong_to() {
         let path = PathBuf::from("/work");
         let work = WorkSpace { name: String::new(), path, admit_percent: 70, stop_percent: 80 };
-        for (job, discards) in [(17, 0), (17, 1), (3, 12)] {
+        for (job, discards) in [(17, 0), (17, 1), (3, 12)].map(|(job, n)| (JobId::new(job), n)) {
             let of = work.of(job, discards);
             let name = of.file_name().and_then(|name| name.to_str()).unwrap();
             assert_eq!(WorkSpace::job_of(name), Some((job, discards)));

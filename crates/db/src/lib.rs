@@ -8,6 +8,8 @@ mod statement;
 mod address;
 mod clock;
 mod error;
+#[macro_use]
+mod id;
 mod memory;
 #[macro_use]
 mod migrate;
@@ -29,7 +31,7 @@ pub use memory::Memory;
 pub use migrate::Migration;
 pub use operation::Lane;
 pub use rewrite::Rewrite;
-pub use row::{FromColumn, FromRow, Row};
+pub use row::{FromColumn, FromInt, FromRow, Row};
 pub use sqlite::{backup, open_beside, restore};
 pub use statement::Statement;
 pub use statements::statement_text;
@@ -193,8 +195,8 @@ impl Db {
     }
 
     /// Returns a counter that grows when a transaction of this or another process woke `topic`.
-    pub fn subscribe(&self, topic: i64) -> watch::Receiver<u64> {
-        let receiver = self.shared.wakes.subscribe(topic);
+    pub fn subscribe(&self, topic: impl Into<i64>) -> watch::Receiver<u64> {
+        let receiver = self.shared.wakes.subscribe(topic.into());
         if let Backend::Postgres(engine) = &self.shared.backend {
             engine.listen();
         }

@@ -49,9 +49,21 @@ fn present<T>(index: usize, value: Option<T>) -> Result<T> {
     value.ok_or_else(|| wrong(index, &"is null"))
 }
 
-impl FromColumn for Option<i64> {
+/// A type that is kept in a column as one integer.
+pub trait FromInt: Sized {
+    /// Makes a value of the integer in a column.
+    fn from_int(number: i64) -> Self;
+}
+
+impl FromInt for i64 {
+    fn from_int(number: i64) -> i64 {
+        number
+    }
+}
+
+impl<T: FromInt> FromColumn for Option<T> {
     fn from_column(row: &Row<'_>, index: usize) -> Result<Self> {
-        row.int(index)
+        Ok(row.int(index)?.map(T::from_int))
     }
 }
 impl FromColumn for i64 {

@@ -3,7 +3,7 @@
 use crate::clock::Micros;
 use crate::error::{Error, Result};
 use crate::postgres::PostgresConnection;
-use crate::row::{FromRow, Row};
+use crate::row::{FromInt, FromRow, Row};
 use crate::sqlite::SqliteConnection;
 use crate::statement::Statement;
 use crate::transfer::RANGE;
@@ -227,7 +227,7 @@ impl<'c> Tx<'c> {
     }
 
     /// Returns the next `count` values of a sequence, ascending.
-    pub fn next_ids(&mut self, sequence: &'static str, count: usize) -> Result<Vec<i64>> {
+    pub fn next_ids<T: FromInt>(&mut self, sequence: &'static str, count: usize) -> Result<Vec<T>> {
         const TAKE: Statement = statement!("sql/next_ids");
         if count == 0 {
             return Ok(Vec::new());
@@ -236,13 +236,13 @@ impl<'c> Tx<'c> {
         if let Inner::Sqlite(connection) = &self.inner {
             let counted = connection.count_on(sequence, n);
             let last = self.note(counted)?;
-            return Ok((last - n + 1..=last).collect());
+            return Ok((last - n + 1..=last).map(T::from_int).collect());
         }
         let params = [Value::Text(sequence), Value::Int(n)];
         let mut ids: Vec<i64> =
             self.query::<(i64,)>(&TAKE, &params)?.into_iter().map(|r| r.0).collect();
         ids.sort_unstable();
-        Ok(ids)
+        Ok(ids.into_iter().map(T::from_int).collect())
     }
 
     /// As [`Tx::next_ids`], where only the order matters: PostgreSQL returns whole ranges,
@@ -251,7 +251,7 @@ impl<'c> Tx<'c> {
         if self.engine() == Engine::Sqlite {
             return self.next_ids(sequence, count);
         }
-        let firsts = self.next_ids(sequence, count.div_ceil(RANGE as usize))?;
+        let firsts: Vec<i64> = self.next_ids(sequence, count.div_ceil(RANGE as usize))?;
         let all = firsts.into_iter().flat_map(|n| n * RANGE..(n + 1) * RANGE);
         Ok(all.take(count).collect())
     }
@@ -285,7 +285,8 @@ impl<'c> Tx<'c> {
     }
 
     /// Wakes subscribers of `topic`, in this process and others, once the transaction is durable.
-    pub fn wake(&mut self, topic: i64) {
+    pub fn wake(&mut self, topic: impl Into<i64>) {
+        let topic = topic.into();
         if !self.wakes.contains(&topic) {
             self.wakes.push(topic);
         }

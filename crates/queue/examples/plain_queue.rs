@@ -5,7 +5,7 @@
 use queue::rules::add::add;
 use queue::rules::pipelines::{PipelineSpec, create};
 use queue::runtime::{Context, Handler, Settings, Stop, Worker};
-use queue::{Catalog, Claimed, JobError, NewJob, Outcome, view};
+use queue::{Catalog, Claimed, JobError, JobId, NewJob, Outcome, view};
 
 /// Counts the letters of a subject.
 struct Count;
@@ -45,7 +45,7 @@ pub fn main() -> queue::Result<()> {
 
     db.write_blocking::<_, queue::Error, _>(|tx| {
         let (now, catalog) = (tx.now(), Catalog::load(tx)?);
-        for job in 1..=3 {
+        for job in (1..=3).map(JobId::new) {
             println!("job {job}: {}", view::why(tx, now, &catalog, job)?);
         }
         Ok(())

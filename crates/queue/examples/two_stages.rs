@@ -37,11 +37,11 @@ pub fn main() -> queue::Result<()> {
     let Ok(directory) = tempfile::tempdir() else { return Ok(()) };
     let address = db::Address::sqlite(directory.path().join("queue.db"));
     let db = db::Db::open(&address, queue::MIGRATIONS, &db::Options::default())?;
-    db.write_blocking::<_, queue::Error, _>(|tx| {
+    let job = db.write_blocking::<_, queue::Error, _>(|tx| {
         let spec = PipelineSpec::staged("titles", &["measure", "report"]);
         let titles = create(tx, tx.now(), "ann", &spec)?;
-        add(tx, tx.now(), &titles, "ann", &[NewJob::new("Die Kunst der Fuge")])?;
-        Ok(())
+        let added = add(tx, tx.now(), &titles, "ann", &[NewJob::new("Die Kunst der Fuge")])?;
+        Ok(added[0].job)
     })?;
 
     let settings = Settings { until_empty: true, ..Settings::default() };
@@ -54,12 +54,12 @@ pub fn main() -> queue::Result<()> {
     let summary = runtime.block_on(worker.run(stopped))?;
     assert_eq!((summary.succeeded, summary.errors), (2, 0));
 
-    db.write_blocking::<_, queue::Error, _>(|tx| {
+    db.write_blocking::<_, queue::Error, _>(move |tx| {
         let (now, catalog) = (tx.now(), Catalog::load(tx)?);
-        for left in view::states(tx, &catalog, 1)? {
+        for left in view::states(tx, &catalog, job)? {
             println!("{} left {}", left.stage, serde_json::Value::Object(left.state));
         }
-        println!("{}", view::why(tx, now, &catalog, 1)?);
+        println!("{}", view::why(tx, now, &catalog, job)?);
         Ok(())
     })
 }

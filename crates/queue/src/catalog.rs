@@ -1,6 +1,7 @@
 //! Pipelines and their stages, as the rules see them: what never changes, and settings that may.
 
 use crate::error::{Entity, Error, Result};
+use crate::id::{PipelineId, StageId};
 use crate::job::Amounts;
 use db::{FromRow, Row, Statement, Tx, statement};
 use serde::{Deserialize, Serialize};
@@ -73,9 +74,9 @@ impl Default for PipelineSettings {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
     /// Its id.
-    pub id: i64,
+    pub id: StageId,
     /// The id of its pipeline.
-    pub pipeline: i64,
+    pub pipeline: PipelineId,
     /// Its place among the stages, from 0.
     pub position: i64,
     /// Its name.
@@ -88,7 +89,7 @@ pub struct Stage {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pipeline {
     /// Its id.
-    pub id: i64,
+    pub id: PipelineId,
     /// Its name.
     pub name: String,
     /// A queue that people made, of one stage.
@@ -169,8 +170,8 @@ impl Pipeline {
 /// All pipelines at one moment. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
-    pipelines: Arc<HashMap<i64, Pipeline>>,
-    stages: Arc<HashMap<i64, (i64, usize)>>,
+    pipelines: Arc<HashMap<PipelineId, Pipeline>>,
+    stages: Arc<HashMap<StageId, (PipelineId, usize)>>,
 }
 
 struct PipelineRow(Pipeline, String);
@@ -227,14 +228,14 @@ impl Catalog {
     }
 
     /// Returns the pipeline of an id.
-    pub fn pipeline(&self, id: i64) -> Result<&Pipeline> {
+    pub fn pipeline(&self, id: PipelineId) -> Result<&Pipeline> {
         self.pipelines.get(&id).ok_or_else(|| {
             Error::unknown(Entity::Pipeline, id, "it was made after this was read; try again")
         })
     }
 
     /// Returns the stage of an id, with its pipeline.
-    pub fn stage(&self, id: i64) -> Result<(&Pipeline, &Stage)> {
+    pub fn stage(&self, id: StageId) -> Result<(&Pipeline, &Stage)> {
         let missing =
             || Error::unknown(Entity::Stage, id, "it was made after this was read; try again");
         let (pipeline, index) = self.stages.get(&id).ok_or_else(missing)?;
@@ -269,7 +270,7 @@ impl Catalog {
     }
 
     /// Returns the name of a stage, or its number if it is not known.
-    pub fn stage_name(&self, id: i64) -> String {
+    pub fn stage_name(&self, id: StageId) -> String {
         self.stage(id).map_or_else(|_| format!("stage {id}"), |(_, s)| s.name.clone())
     }
 

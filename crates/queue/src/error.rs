@@ -1,6 +1,7 @@
 //! Why the queue refused something: what, where, and what to do next, with a stable code.
 
 use crate::error_code::ErrorCode;
+use crate::id::WorkerId;
 use db::Error as DbError;
 
 /// An error of the queue. Its code says which kind it is.
@@ -27,7 +28,7 @@ pub enum Error {
     Refused(String),
     /// The worker's lease is gone; its jobs belong to other workers now (I4).
     #[error("worker {0} has lost its lease; it must register again")]
-    LeaseLost(i64),
+    LeaseLost(WorkerId),
 }
 
 /// The kind of something that has a name or a number.

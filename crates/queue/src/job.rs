@@ -2,6 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::codes::Status;
+use crate::id::{BatchId, JobId, PipelineId, StageId};
 use db::{Micros, Tx};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ pub struct NewJob {
     /// Not before this time.
     pub due: Option<Micros>,
     /// The batch that it belongs to.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     /// The collection that it belongs to.
     pub collection: Option<String>,
     /// Outside things it is known to need.
@@ -49,7 +50,7 @@ impl NewJob {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Added {
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
     /// True if the subject waited already: this is that job, with the newer payload.
     pub coalesced: bool,
 }
@@ -58,15 +59,15 @@ pub struct Added {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
     /// What no two jobs may own at the same time.
     pub lock: String,
     /// The fencing token: it grows with every claim (I4).
     pub token: i64,
     /// The batch that it belongs to.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     /// The stage it was claimed in.
-    pub stage: i64,
+    pub stage: StageId,
     /// The claim was a probe of a target.
     pub probe: bool,
 }
@@ -77,9 +78,9 @@ pub struct Claimed {
     /// The lease under which it ran.
     pub lease: Lease,
     /// The id of its pipeline.
-    pub pipeline: i64,
+    pub pipeline: PipelineId,
     /// The id of the stage.
-    pub stage: i64,
+    pub stage: StageId,
     /// What the job is about.
     pub subject: String,
     /// What the job carries, at most `payload_bytes_max` bytes.
@@ -284,7 +285,7 @@ impl Settlement {
     }
 
     /// Returns the stage that follows if this succeeds and no one has asked the job to stop.
-    pub(crate) fn next_stage(&self, catalog: &Catalog) -> Option<i64> {
+    pub(crate) fn next_stage(&self, catalog: &Catalog) -> Option<StageId> {
         let (pipeline, stage) = catalog.stage(self.lease.stage).ok()?;
         let succeeded = matches!(self.outcome, Outcome::Success(_) | Outcome::Skip(_));
         if !succeeded {

@@ -6,6 +6,7 @@ mod codes;
 mod engine;
 mod error;
 mod error_code;
+mod id;
 mod job;
 mod progress;
 pub mod rules;
@@ -17,6 +18,7 @@ pub use catalog::{Catalog, Pipeline, PipelineSettings, Stage, StageSettings};
 pub use codes::{BatchState, Content, State, Status};
 pub use error::{Entity, Error, Result};
 pub use error_code::ErrorCode;
+pub use id::{BatchId, JobId, PipelineId, StageId, WorkerId};
 pub use job::*;
 pub use progress::Progress;
 

@@ -12,8 +12,8 @@ use archive::registry::reports::{self, Cursor};
 use archive::report::{self, Format, Writer};
 use clap::Subcommand;
 use db::Tx;
-use queue::BatchState;
 use queue::rules::batch;
+use queue::{BatchId, BatchState, JobId};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ struct List {
     state: Option<BatchState>,
     /// Only batches with smaller numbers
     #[arg(long, value_name = "BATCH")]
-    before: Option<i64>,
+    before: Option<BatchId>,
     /// At most this many
     #[arg(long, default_value_t = 50)]
     limit: i64,
@@ -86,15 +86,15 @@ struct List {
 #[derive(clap::Args)]
 struct One {
     /// The batch's number
-    #[arg(value_parser = number)]
-    batch: i64,
+    #[arg(value_parser = number::<BatchId>)]
+    batch: BatchId,
 }
 
 #[derive(clap::Args)]
 struct Acted {
     /// The batch's number
-    #[arg(value_parser = number)]
-    batch: i64,
+    #[arg(value_parser = number::<BatchId>)]
+    batch: BatchId,
     #[command(flatten)]
     act: Act,
 }
@@ -102,8 +102,8 @@ struct Acted {
 #[derive(clap::Args)]
 struct Delete {
     /// The batch's number
-    #[arg(value_parser = number)]
-    batch: i64,
+    #[arg(value_parser = number::<BatchId>)]
+    batch: BatchId,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -114,8 +114,8 @@ struct Delete {
 #[derive(clap::Args)]
 struct Report {
     /// The batch's number
-    #[arg(value_parser = number)]
-    batch: i64,
+    #[arg(value_parser = number::<BatchId>)]
+    batch: BatchId,
     /// text, html, csv or json
     #[arg(long, default_value = "text", value_parser = parse_format)]
     format: Format,
@@ -164,7 +164,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
 const SHOWN: i64 = 20;
 
 /// What became of a batch, for people or programs.
-pub fn show_result(app: &Arc<App>, batch: i64, global: &Global) -> Result<(), Failure> {
+pub fn show_result(app: &Arc<App>, batch: BatchId, global: &Global) -> Result<(), Failure> {
     let found: archive::Result<(batch::Batch, report::BatchReport)> =
         app.db.read_blocking(move |tx| {
             let catalog = queue::Catalog::load(tx)?;
@@ -222,7 +222,7 @@ fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
         let last = page.last().map_or(after, |line| line.job);
         Ok((page, last))
     };
-    pages(&app, max, 0, failures, |line| writer.failure(line))?;
+    pages(&app, max, JobId::default(), failures, |line| writer.failure(line))?;
     let cancellations =
         move |tx: &mut Tx<'_>, after| reports::cancellations_after(tx, id, after, PAGE);
     pages(&app, max, Cursor::default(), cancellations, |line| writer.cancel(line))?;
@@ -241,7 +241,7 @@ fn write_report(args: &Report, global: &Global) -> Result<Exit, Failure> {
         let last = page.last().map_or(after, |line| line.job);
         Ok((page, last))
     };
-    pages(&app, max, 0, objects, |line| writer.object(line))?;
+    pages(&app, max, JobId::default(), objects, |line| writer.object(line))?;
     writer.finish()?.flush()?;
     Ok(Exit::Yes)
 }

@@ -15,6 +15,7 @@ use archive::model::deposit_kind::DepositKind;
 use archive::model::item::{ExpectedDigest, Mode, Source, Update};
 use archive::package::kind;
 use archive::registry::deposit::Options;
+use queue::BatchId;
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -188,7 +189,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     if !global.json {
         show_receipts(&receipts, global)?;
     }
-    let ids: Vec<i64> = receipts.iter().map(|r| r.batch).collect();
+    let ids: Vec<BatchId> = receipts.iter().map(|r| r.batch).collect();
     let waited = app::block_on(async {
         let said =
             (!global.quiet).then(|| tokio::spawn(say_why_it_waits(app.clone(), ids.clone(), true)));

@@ -7,6 +7,7 @@ use crate::session::parse_duration;
 use archive::app::App;
 use archive::model::pipelines;
 use archive::scheduler::unsent::{self, Left};
+use queue::BatchId;
 use queue::runtime::Stop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +30,7 @@ const WORTH_A_WORD: Duration = Duration::from_secs(2);
 /// something that is down; for no longer than `timeout`, and not beyond a stop. Says what is left.
 pub async fn send(
     app: &Arc<App>,
-    batches: &[i64],
+    batches: &[BatchId],
     since: db::Micros,
     timeout: Duration,
     stop: &mut watch::Receiver<Stop>,
@@ -115,13 +116,14 @@ fn are(number: usize, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use queue::JobId;
 
     #[test]
     fn what_is_left_is_said_with_what_to_do() {
         let left = |kind: &str, count: usize, failed: bool| Left {
             kind: kind.to_string(),
             count,
-            job: 7,
+            job: JobId::new(7),
             failed,
             why: "no such user\u{1b} [mail.refused]".to_string(),
         };

@@ -8,6 +8,7 @@ use crate::output;
 use crate::session::{Edge, parse_moment};
 use archive::app::App;
 use archive::model::codes::{CopyState, ObjectState};
+use archive::model::id::ObjectId;
 use archive::registry::view::{self, EventView, FileView, Filter, NamedObject, ObjectView};
 use clap::Subcommand;
 use queue::view::show_time;
@@ -88,8 +89,8 @@ struct List {
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
     limit: i64,
     /// The number of the last object before: how to page on
-    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
-    after: i64,
+    #[arg(long, default_value = "0", value_name = "NUMBER")]
+    after: ObjectId,
     /// Print CSV
     #[arg(long)]
     csv: bool,

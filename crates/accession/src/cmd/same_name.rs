@@ -12,6 +12,7 @@ use archive::model::place::place_of;
 use archive::registry::deposit::Options;
 use archive::registry::derived::{self, Meeting};
 use archive::registry::resolve::Found;
+use queue::BatchId;
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
 
@@ -79,7 +80,7 @@ fn ask(
 }
 
 /// Says of new objects that are known by the name of their package how they are updated.
-pub fn tell(app: &Arc<App>, batches: &[i64]) -> Result<(), Failure> {
+pub fn tell(app: &Arc<App>, batches: &[BatchId]) -> Result<(), Failure> {
     /// Lines that are shown; the report has the local ids of all.
     const SHOWN: usize = 20;
     let ids = batches.to_vec();

@@ -7,18 +7,18 @@ use archive::app::App;
 use archive::registry::{reports, waits};
 use archive::report;
 use queue::rules::batch::{self, Batch};
-use queue::{BatchState, Catalog};
+use queue::{BatchId, BatchState, Catalog};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Waits until all batches have ended.
-pub async fn wait(app: &Arc<App>, ids: Vec<i64>) -> archive::Result<Vec<Batch>> {
+pub async fn wait(app: &Arc<App>, ids: Vec<BatchId>) -> archive::Result<Vec<Batch>> {
     let mut news = app.db.subscribe(batch::TOPIC);
     let mut ended = Vec::with_capacity(ids.len());
     loop {
         // News come with every batch that moves; only those that may have ended are looked at.
-        let left: Vec<i64> = ids[ended.len()..].to_vec();
+        let left: Vec<BatchId> = ids[ended.len()..].to_vec();
         let found: archive::Result<Vec<Batch>> = app
             .db
             .read(move |tx| {
@@ -61,21 +61,21 @@ const IDLE_MIN: Duration = Duration::from_secs(5);
 #[derive(Default)]
 struct Waiting {
     /// A person stopped it: the batch, and how it goes on.
-    stopped: Option<(i64, String)>,
+    stopped: Option<(BatchId, String)>,
     /// No live worker works on what it needs.
     alone: Option<String>,
     /// Nothing of it runs: the batch, and what its newest job waits for.
-    idle: Option<(i64, String)>,
+    idle: Option<(BatchId, String)>,
 }
 
 /// Says on standard error who stopped the first of these batches that is not over, and how it goes
 /// on; once for each cause. Says once for each batch what it waits for when nothing of it has run for a
 /// while. With `others_work` also that no worker is alive that does what is left,
 /// and when one is.
-pub async fn say_why_it_waits(app: Arc<App>, ids: Vec<i64>, others_work: bool) {
+pub async fn say_why_it_waits(app: Arc<App>, ids: Vec<BatchId>, others_work: bool) {
     let mut said = HashSet::new();
     let mut alone: Option<String> = None;
-    let mut idle: Option<(i64, Instant)> = None;
+    let mut idle: Option<(BatchId, Instant)> = None;
     let mut said_idle = HashSet::new();
     loop {
         let wanted = ids.clone();
@@ -111,7 +111,7 @@ pub async fn say_why_it_waits(app: Arc<App>, ids: Vec<i64>, others_work: bool) {
     }
 }
 
-fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> archive::Result<Waiting> {
+fn look(tx: &mut db::Tx<'_>, ids: &[BatchId]) -> archive::Result<Waiting> {
     for id in ids {
         let batch = batch::load(tx, *id)?;
         if is_over(&batch) {
@@ -141,7 +141,7 @@ pub fn show_batches(app: &Arc<App>, batches: &[Batch], global: &Global) -> Resul
     for batch in batches {
         super::batches::show_result(app, batch.id, global)?;
     }
-    let ids: Vec<i64> = batches.iter().map(|batch| batch.id).collect();
+    let ids: Vec<BatchId> = batches.iter().map(|batch| batch.id).collect();
     // A batch is completed too if the rest of it was cancelled by a person.
     let good: archive::Result<bool> = app.db.read_blocking(move |tx| {
         for id in &ids {

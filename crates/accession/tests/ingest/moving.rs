@@ -140,7 +140,7 @@ fn every_row_of_every_table_moves_to_postgres_and_back() {
         let taken = db.write_blocking::<_, Error, _>(move |tx| {
             let mut ids = Vec::new();
             for name in names {
-                ids.extend(tx.next_ids(name, 5)?);
+                ids.extend(tx.next_ids::<i64>(name, 5)?);
             }
             ids.extend(tx.next_range("tokens", 9000)?.last());
             Ok(ids)

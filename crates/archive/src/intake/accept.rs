@@ -8,7 +8,7 @@ use crate::registry::deposit::Options;
 use crate::transfer::fetch;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::{add, batch, preparing};
-use queue::{Catalog, NewJob};
+use queue::{BatchId, Catalog, NewJob};
 use serde::Serialize;
 
 /// A deposit to be accepted.
@@ -26,7 +26,7 @@ pub struct NewDeposit {
 /// What a depositor gets at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Receipt {
-    pub batch: i64,
+    pub batch: BatchId,
     pub collection: String,
     pub submitter: String,
     pub name: String,

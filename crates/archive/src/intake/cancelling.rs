@@ -3,7 +3,7 @@
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::batch;
 use queue::rules::operator::Actor;
-use queue::{BatchState, Catalog, Result};
+use queue::{BatchId, BatchState, Catalog, JobId, Result};
 
 /// As [`batch::cancel_some`]. Rows that were accepted and have not become jobs are kept with who
 /// cancelled them and why, so that the report names them.
@@ -12,10 +12,10 @@ pub fn cancel_some(
     now: Micros,
     catalog: &Catalog,
     actor: Actor<'_>,
-    id: i64,
-    after: i64,
+    id: BatchId,
+    after: JobId,
     limit: i64,
-) -> Result<Option<i64>> {
+) -> Result<Option<JobId>> {
     const KEEP: Statement = statement!(deposit::keep_cancelled_rows);
     if batch::lock(tx, id)?.state != BatchState::Pending {
         tx.send(&KEEP, &db::params![id, actor.who, actor.reason, now])?;
@@ -59,7 +59,7 @@ mod tests {
             batch::accept(tx, now, id)?;
             batch::move_entries(tx, now, &catalog, 1)?;
             let actor = Actor { who: "bert", reason: "sent twice" };
-            let mut after = 0;
+            let mut after = JobId::default();
             while let Some(last) = cancel_some(tx, now, &catalog, actor, id, after, 10)? {
                 after = last;
             }

@@ -3,6 +3,7 @@
 
 use crate::premis::{EventType, Role, event_id};
 use db::Micros;
+use queue::JobId;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ pub fn agent() -> String {
 impl Event {
     /// An event about the whole version. `aspect` tells several of one kind apart: a store, a
     /// check; it is part of the id.
-    pub fn of(installation: &str, job: i64, kind: EventType, aspect: &str, at: Micros) -> Event {
+    pub fn of(installation: &str, job: JobId, kind: EventType, aspect: &str, at: Micros) -> Event {
         Event {
             id: event_id(installation, job, kind, (!aspect.is_empty()).then_some(aspect)),
             kind: kind.to_string(),

@@ -6,6 +6,7 @@ pub mod error;
 pub mod error_code;
 pub mod event;
 pub mod format;
+pub mod id;
 pub mod identity;
 pub mod item;
 pub mod mail_address;

@@ -7,6 +7,7 @@ use crate::model::problem::Problems;
 use crate::package::unpack::unwritable;
 use crate::package::validate::check_claimed;
 use crate::package::{Form, Owner, Package, unreadable};
+use queue::BatchId;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub fn keep(payloads: &Path, from: &Path) -> Result<String> {
 
 /// The name of a batch's payload where the batch is known before its payload is: each run has the
 /// same one, so that none leaves files behind that no batch names.
-pub fn name_of(batch: i64) -> String {
+pub fn name_of(batch: BatchId) -> String {
     format!("batch-{batch}")
 }
 

@@ -3,6 +3,7 @@
 use super::EventType;
 use crate::xml;
 use digest::Sha256;
+use queue::JobId;
 use std::fmt::Write as _;
 
 /// What an event is named after. The same job, kind and path give the same id in every run, so
@@ -10,7 +11,7 @@ use std::fmt::Write as _;
 /// unique within one installation and begin again when a registry is rebuilt, so `installation`
 /// (a random name made with the database) is part of it. The result is a UUID of version 8 (RFC
 /// 9562: made of a digest, here SHA-256).
-pub fn event_id(installation: &str, job: i64, kind: EventType, path: Option<&str>) -> String {
+pub fn event_id(installation: &str, job: JobId, kind: EventType, path: Option<&str>) -> String {
     let mut digest = Sha256::new();
     // Each part is preceded by its length, so that no two lists of parts look alike.
     for part in [Some(installation), Some(&job.to_string()), Some(kind.as_str()), path] {
@@ -89,17 +90,17 @@ mod tests {
 
     #[test]
     fn events_have_one_id_in_every_run() {
-        let id = event_id("here", 7, EventType::Ingestion, None);
+        let id = event_id("here", JobId::new(7), EventType::Ingestion, None);
         assert_eq!(id, "3bb5f32c-1ff8-8609-9079-aa3cd3936012");
         let mut seen = HashSet::from([id.clone()]);
         for other in [
-            event_id("there", 7, EventType::Ingestion, None),
-            event_id("here", 8, EventType::Ingestion, None),
-            event_id("here", 7, EventType::Validation, None),
-            event_id("here", 7, EventType::Ingestion, Some("")),
-            event_id("here", 7, EventType::Ingestion, Some("a")),
-            event_id("her", 7, EventType::Ingestion, Some("ea")),
-            event_id("here7", 7, EventType::Ingestion, None),
+            event_id("there", JobId::new(7), EventType::Ingestion, None),
+            event_id("here", JobId::new(8), EventType::Ingestion, None),
+            event_id("here", JobId::new(7), EventType::Validation, None),
+            event_id("here", JobId::new(7), EventType::Ingestion, Some("")),
+            event_id("here", JobId::new(7), EventType::Ingestion, Some("a")),
+            event_id("her", JobId::new(7), EventType::Ingestion, Some("ea")),
+            event_id("here7", JobId::new(7), EventType::Ingestion, None),
         ] {
             assert_eq!((other.len(), &other[14..15]), (36, "8"));
             assert!("89ab".contains(&other[19..20]));

@@ -1,5 +1,6 @@
 use super::*;
 use crate::Error;
+use queue::JobId;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -52,7 +53,7 @@ fn events() -> Vec<Event> {
     let mut events: Vec<Event> = EventType::ALL
         .into_iter()
         .map(|kind| Event {
-            id: event_id("here", 7, kind, None),
+            id: event_id("here", JobId::new(7), kind, None),
             kind,
             at: 1_700_000_000_000_250,
             detail: Some("job 7 <\u{0}>".into()),
@@ -73,7 +74,7 @@ fn events() -> Vec<Event> {
     events[0].outcome = Outcome::Failure;
     events[0].outcome_note = Some("two\nlines & \u{b}".into());
     for name in HARD_NAMES {
-        let id = event_id("here", 7, EventType::FixityCheck, Some(name));
+        let id = event_id("here", JobId::new(7), EventType::FixityCheck, Some(name));
         events.push(Event {
             id,
             kind: EventType::FixityCheck,

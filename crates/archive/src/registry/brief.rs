@@ -3,20 +3,20 @@
 use crate::model::error::Result;
 use crate::registry::ingest::Summary;
 use db::{FromRow, Row, Statement, Tx, statement};
-use queue::Catalog;
+use queue::{BatchId, Catalog, JobId, PipelineId};
 
 /// A job and the object it was about.
 #[derive(Debug, Clone)]
 pub struct Brief {
     pub subject: String,
     pub pipeline: String,
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     pub version: Option<i64>,
     pub unchanged: bool,
     pub identifier: String,
     pub files: i64,
     pub bytes: u64,
-    pipeline_id: i64,
+    pipeline_id: PipelineId,
 }
 
 impl FromRow for Brief {
@@ -39,7 +39,7 @@ impl FromRow for Brief {
 }
 
 /// What is known of a job; `None` if it is gone already.
-pub fn brief(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<Option<Brief>> {
+pub fn brief(tx: &mut Tx<'_>, catalog: &Catalog, job: JobId) -> Result<Option<Brief>> {
     const BRIEF: Statement = statement!(reports::job_in_brief);
     let found: Option<Brief> = tx.first(&BRIEF, &db::params![job])?;
     Ok(found.map(|mut brief| {

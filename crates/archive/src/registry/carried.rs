@@ -9,6 +9,7 @@ use crate::metadata::Metadata;
 use crate::model::event::Event;
 use crate::package::empty::EmptyDirectory;
 use db::Micros;
+use queue::{BatchId, JobId};
 use serde::{Deserialize, Serialize};
 
 /// Where these files are in an object.
@@ -28,8 +29,8 @@ pub enum Line {
     Version {
         number: i64,
         at: Micros,
-        job: i64,
-        batch: Option<i64>,
+        job: JobId,
+        batch: Option<BatchId>,
         submitter: String,
         message: Option<String>,
         /// Where the package came from; older records do not say.

@@ -10,6 +10,7 @@ use super::walk::Outage;
 use crate::app::App;
 use crate::model::codes::ObjectState;
 use crate::model::error::{Error, Result};
+use crate::model::id::ObjectId;
 use crate::registry::collection;
 use crate::stores::{Place, object_error};
 use db::Micros;
@@ -68,7 +69,7 @@ pub async fn compare(app: &Arc<App>, what: &What, tell: Tell<'_>) -> Result<Look
         stores: BTreeMap::new(),
         tell,
     };
-    let mut after = 0;
+    let mut after = ObjectId::default();
     loop {
         let (one, from) = (what.object.clone(), after);
         let page: Vec<ObjectView> =
@@ -88,9 +89,9 @@ pub async fn compare(app: &Arc<App>, what: &What, tell: Tell<'_>) -> Result<Look
     Ok(comparison.looked)
 }
 
-fn objects(tx: &mut db::Tx<'_>, one: Option<&str>, after: i64) -> Result<Vec<ObjectView>> {
+fn objects(tx: &mut db::Tx<'_>, one: Option<&str>, after: ObjectId) -> Result<Vec<ObjectView>> {
     match one {
-        Some(_) if after > 0 => Ok(Vec::new()),
+        Some(_) if after != ObjectId::default() => Ok(Vec::new()),
         Some(name) => Ok(vec![view::find(tx, name)?]),
         None => {
             let state = Some(ObjectState::Active);

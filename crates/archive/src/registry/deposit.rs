@@ -6,6 +6,7 @@ use crate::model::deposit_kind::DepositKind;
 use crate::model::error::{Error, Result};
 use crate::model::item::{ExpectedDigest, Mode, Source, Update};
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use queue::BatchId;
 use serde::{Deserialize, Serialize};
 
 /// What a deposit says of itself.
@@ -33,7 +34,7 @@ pub struct Options {
 /// A deposit as it is kept.
 #[derive(Debug, Clone)]
 pub struct Deposit {
-    pub batch: i64,
+    pub batch: BatchId,
     pub kind: Option<String>,
     pub source: Source,
     pub name: String,
@@ -57,7 +58,7 @@ impl FromRow for Deposit {
     }
 }
 
-pub fn find(tx: &mut Tx<'_>, batch: i64) -> Result<Deposit> {
+pub fn find(tx: &mut Tx<'_>, batch: BatchId) -> Result<Deposit> {
     const FIND: Statement = statement!(deposit::find_deposit);
     tx.first(&FIND, &db::params![batch])?.ok_or_else(|| {
         Error::permanent(

@@ -13,6 +13,7 @@ use crate::model::profile::{LocalIds, Profile};
 use crate::registry::ingest::Summary;
 use crate::registry::resolve::Found;
 use db::{Statement, Tx, statement};
+use queue::BatchId;
 
 /// The object that a package's name leads to, and what the package would do to it.
 #[derive(Debug, Clone)]
@@ -105,7 +106,7 @@ impl Meeting {
 }
 
 /// Objects that a batch made and that are known by the name of their package: name, identifier.
-pub fn new_objects(tx: &mut Tx<'_>, batch: i64, limit: i64) -> Result<Vec<(String, String)>> {
+pub fn new_objects(tx: &mut Tx<'_>, batch: BatchId, limit: i64) -> Result<Vec<(String, String)>> {
     const SUMMARIES: Statement = statement!(ingest::first_summaries);
     let rows: Vec<(String,)> = tx.query(&SUMMARIES, &db::params![batch, limit])?;
     let summaries = rows.iter().filter_map(|(text,)| serde_json::from_str::<Summary>(text).ok());

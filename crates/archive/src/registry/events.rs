@@ -2,14 +2,16 @@
 
 use crate::model::error::Result;
 use crate::model::event::{Event, Person};
+use crate::model::id::ObjectId;
 use db::{FromRow, Row, Statement, Tx, Value, statement};
+use queue::JobId;
 
 /// Records events; what is recorded already stays as it is.
 pub fn insert(
     tx: &mut Tx<'_>,
-    object: Option<i64>,
+    object: Option<ObjectId>,
     version: Option<i64>,
-    job: Option<i64>,
+    job: Option<JobId>,
     events: &[Event],
 ) -> Result<()> {
     const INSERT: Statement = statement!(events::insert_events);
@@ -32,14 +34,14 @@ fn people(people: &[Person]) -> Option<String> {
 }
 
 /// An event that was recorded for an object whose number is another one now.
-pub fn adopt(tx: &mut Tx<'_>, object: i64, event: &Event) -> Result<()> {
+pub fn adopt(tx: &mut Tx<'_>, object: ObjectId, event: &Event) -> Result<()> {
     const ADOPT: Statement = statement!(events::adopt_event);
     tx.send(&ADOPT, &db::params![&event.id, object])?;
     Ok(())
 }
 
 /// Keeps events of a job that is on its way; what is kept already stays as it was.
-pub fn keep(tx: &mut Tx<'_>, job: i64, events: &[Event]) -> queue::Result<()> {
+pub fn keep(tx: &mut Tx<'_>, job: JobId, events: &[Event]) -> queue::Result<()> {
     const KEEP: Statement = statement!(events::keep_events);
     let texts: Vec<String> = events.iter().map(|e| serde_json::json!(e).to_string()).collect();
     let rows: Vec<[Value<'_>; 2]> =
@@ -60,7 +62,7 @@ impl FromRow for Kept {
 }
 
 /// The events of a job on its way, in the order of their time.
-pub fn kept(tx: &mut Tx<'_>, job: i64) -> queue::Result<Vec<Event>> {
+pub fn kept(tx: &mut Tx<'_>, job: JobId) -> queue::Result<Vec<Event>> {
     const KEPT: Statement = statement!(events::kept_events);
     let rows: Vec<Kept> = tx.query(&KEPT, &db::params![job])?;
     let mut events: Vec<Event> = rows.into_iter().map(|k| k.0).collect();

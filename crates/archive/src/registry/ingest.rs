@@ -3,12 +3,13 @@
 use crate::ErrorCode;
 use crate::metadata::Metadata;
 use crate::model::error::{Error, Result};
+use crate::model::id::ObjectId;
 use crate::model::profile::Profile;
 use crate::package::Package;
 use crate::package::empty::EmptyDirectory;
 use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
-use queue::Claimed;
 use queue::runtime::Context;
+use queue::{BatchId, Claimed, JobId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,12 +20,12 @@ pub const FIRST_STAGE: &str = "estimating";
 /// What is known of a job so far.
 #[derive(Debug, Clone, Default)]
 pub struct Ingest {
-    pub job: i64,
-    pub batch: Option<i64>,
+    pub job: JobId,
+    pub batch: Option<BatchId>,
     pub collection: String,
     pub space_bytes: Option<i64>,
     pub package: Option<Package>,
-    pub object: Option<i64>,
+    pub object: Option<ObjectId>,
     pub version: Option<i64>,
     pub unchanged: bool,
     /// What the deposit and its package say, removals among it.
@@ -128,7 +129,7 @@ impl FromRow for Ingest {
 /// What is known of a job, and the profile of its collection; either may not be there.
 pub fn find_with_profile(
     tx: &mut Tx<'_>,
-    job: i64,
+    job: JobId,
     collection: &str,
 ) -> Result<(Option<Ingest>, Option<Profile>)> {
     const CONTEXT: Statement = statement!(ingest::stage_context);
@@ -140,7 +141,7 @@ struct Known(Option<Ingest>, Option<String>);
 
 impl FromRow for Known {
     fn from_row(row: &Row<'_>) -> db::Result<Known> {
-        let job: Option<i64> = row.get(0)?;
+        let job: Option<JobId> = row.get(0)?;
         Ok(Known(job.map(|_| Ingest::from_row(row)).transpose()?, row.get(18)?))
     }
 }
@@ -178,7 +179,7 @@ pub fn save(tx: &mut Tx<'_>, ingest: &Ingest) -> queue::Result<()> {
 }
 
 /// Takes up a job again whose data was discarded: from now on there is something to clean up.
-pub fn reopen(tx: &mut Tx<'_>, job: i64) -> queue::Result<Micros> {
+pub fn reopen(tx: &mut Tx<'_>, job: JobId) -> queue::Result<Micros> {
     const REOPEN: Statement = statement!(ingest::reopen_ingest);
     let now = tx.now();
     tx.send(&REOPEN, &db::params![job, now])?;
@@ -208,7 +209,7 @@ pub fn check_complete(tx: &mut Tx<'_>, ingest: &Ingest) -> Result<()> {
 }
 
 /// Files and bytes that are known of a job.
-pub fn count_files(tx: &mut Tx<'_>, job: i64) -> Result<(i64, i64)> {
+pub fn count_files(tx: &mut Tx<'_>, job: JobId) -> Result<(i64, i64)> {
     const COUNT: Statement = statement!(ingest::count_ingest_files);
     Ok(tx.one(&COUNT, &db::params![job])?)
 }
@@ -265,7 +266,7 @@ impl FromRow for JobFile {
 }
 
 /// Writes files; those that are there already become what they are now.
-pub fn put_files(tx: &mut Tx<'_>, job: i64, files: &[JobFile]) -> queue::Result<()> {
+pub fn put_files(tx: &mut Tx<'_>, job: JobId, files: &[JobFile]) -> queue::Result<()> {
     const PUT: Statement = statement!(ingest::put_ingest_files);
     let rows: Vec<[Value<'_>; 10]> = files
         .iter()
@@ -281,19 +282,19 @@ pub fn put_files(tx: &mut Tx<'_>, job: i64, files: &[JobFile]) -> queue::Result<
 }
 
 /// A page of a job's files, in order.
-pub fn files_after(tx: &mut Tx<'_>, job: i64, after: i64, limit: i64) -> Result<Vec<JobFile>> {
+pub fn files_after(tx: &mut Tx<'_>, job: JobId, after: i64, limit: i64) -> Result<Vec<JobFile>> {
     const PAGE: Statement = statement!(ingest::ingest_files_after);
     Ok(tx.query(&PAGE, &db::params![job, after, limit])?)
 }
 
 /// The first file of a job that has this digest.
-pub fn file_by_digest(tx: &mut Tx<'_>, job: i64, sha512: &str) -> Result<Option<JobFile>> {
+pub fn file_by_digest(tx: &mut Tx<'_>, job: JobId, sha512: &str) -> Result<Option<JobFile>> {
     const BY_DIGEST: Statement = statement!(ingest::ingest_file_by_digest);
     Ok(tx.first(&BY_DIGEST, &db::params![job, sha512])?)
 }
 
 /// Forgets what is known of the package's files and empty directories.
-pub fn forget_files(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
+pub fn forget_files(tx: &mut Tx<'_>, job: JobId) -> queue::Result<()> {
     const FORGET: Statement = statement!(ingest::forget_ingest_files);
     const DIRECTORIES: Statement = statement!(ingest::forget_ingest_directories);
     tx.send(&FORGET, &db::params![job])?;
@@ -304,7 +305,7 @@ pub fn forget_files(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
 /// Writes the empty directories of a package, in the place of those that were known.
 pub fn put_directories(
     tx: &mut Tx<'_>,
-    job: i64,
+    job: JobId,
     directories: &[EmptyDirectory],
 ) -> queue::Result<()> {
     const FORGET: Statement = statement!(ingest::forget_ingest_directories);
@@ -319,7 +320,7 @@ pub fn put_directories(
 /// A page of the empty directories of a job, in the order of their paths.
 pub fn directories_after(
     tx: &mut Tx<'_>,
-    job: i64,
+    job: JobId,
     after: &str,
     limit: i64,
 ) -> Result<Vec<EmptyDirectory>> {

@@ -2,12 +2,13 @@
 
 use crate::ErrorCode;
 use crate::model::error::Result;
+use crate::model::id::MessageId;
 use crate::model::pipelines;
 use crate::model::profile::ReportFormat;
 use crate::registry::ingest::Ingest;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::add;
-use queue::{Catalog, NewJob};
+use queue::{BatchId, Catalog, JobId, NewJob};
 use serde::{Deserialize, Serialize};
 
 /// What is sent.
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub enum Message {
     /// The report of a batch, written when it is sent.
     Report {
-        batch: i64,
+        batch: BatchId,
         version: i64,
         to: Vec<String>,
         /// What is attached beside the text.
@@ -24,7 +25,7 @@ pub enum Message {
         formats: Vec<ReportFormat>,
     },
     /// New reviews, gathered.
-    Reviews { jobs: Vec<i64>, total: i64, to: Vec<String> },
+    Reviews { jobs: Vec<JobId>, total: i64, to: Vec<String> },
     /// What became of one job.
     Callback { collection: String, body: serde_json::Value },
 }
@@ -49,12 +50,12 @@ impl Message {
 /// Puts a message into the outbox; its id.
 pub fn add(
     tx: &mut Tx<'_>,
-    batch: Option<i64>,
-    job: Option<i64>,
+    batch: Option<BatchId>,
+    job: Option<JobId>,
     message: &Message,
-) -> Result<i64> {
+) -> Result<MessageId> {
     const INSERT: Statement = statement!(outbox::insert_message);
-    let id = tx.next_ids("message_ids", 1)?[0];
+    let id: MessageId = tx.next_ids("message_ids", 1)?[0];
     let now = tx.now();
     let body = serde_json::json!(message).to_string();
     let kind = message.pipeline();
@@ -72,7 +73,7 @@ pub fn add(
 }
 
 /// Tells a collection's callback that an object is preserved. What failed is told with its batch.
-pub fn add_callback(tx: &mut Tx<'_>, job: i64, ingest: &Ingest) -> Result<()> {
+pub fn add_callback(tx: &mut Tx<'_>, job: JobId, ingest: &Ingest) -> Result<()> {
     let summary = &ingest.summary;
     let version = if ingest.unchanged { ingest.version.map(|v| v - 1) } else { ingest.version };
     let body = serde_json::json!({
@@ -98,7 +99,7 @@ pub struct Kept {
     pub sent_at: Option<Micros>,
 }
 
-pub fn find(tx: &mut Tx<'_>, id: i64) -> Result<Option<Kept>> {
+pub fn find(tx: &mut Tx<'_>, id: MessageId) -> Result<Option<Kept>> {
     const FIND: Statement = statement!(outbox::find_message);
     let row: Option<(String, Micros, Option<Micros>)> = tx.first(&FIND, &db::params![id])?;
     row.map(|(body, created_at, sent_at)| {
@@ -109,7 +110,7 @@ pub fn find(tx: &mut Tx<'_>, id: i64) -> Result<Option<Kept>> {
     .transpose()
 }
 
-pub fn sent(tx: &mut Tx<'_>, id: i64) -> queue::Result<()> {
+pub fn sent(tx: &mut Tx<'_>, id: MessageId) -> queue::Result<()> {
     const SENT: Statement = statement!(outbox::message_sent);
     let now = tx.now();
     tx.send(&SENT, &db::params![id, now])?;

@@ -6,6 +6,7 @@ use crate::app::App;
 use crate::model::error::{Error, Result};
 use crate::model::event::Person;
 use crate::model::format::Candidate;
+use crate::model::id::ObjectId;
 use crate::premis::{
     Agent, AgentType, Event, EventType, FileRecord, Format, LinkedAgent, Location, Object, Role,
     Version, Writer,
@@ -175,7 +176,12 @@ fn agents_of(event: &EventView, agents: &mut BTreeMap<String, Agent>) -> Vec<Lin
     linked
 }
 
-fn all_files(tx: &mut db::Tx<'_>, object: i64, path: &str, since: i64) -> Result<Vec<FileView>> {
+fn all_files(
+    tx: &mut db::Tx<'_>,
+    object: ObjectId,
+    path: &str,
+    since: i64,
+) -> Result<Vec<FileView>> {
     const FILES: db::Statement = db::statement!(objects::list_all_files);
     Ok(tx.query(&FILES, &db::params![object, path, since, PAGE])?)
 }

@@ -2,6 +2,7 @@
 
 use crate::model::error::Result;
 use crate::model::event::ingested_at;
+use crate::model::id::ObjectId;
 use crate::registry::events;
 use crate::registry::ingest::{self, Ingest};
 use db::{Micros, Statement, Tx, statement};
@@ -73,7 +74,7 @@ pub fn record(tx: &mut Tx<'_>, new: &NewVersion) -> Result<()> {
     Ok(())
 }
 
-fn copies(tx: &mut Tx<'_>, new: &NewVersion, object: i64, version: i64) -> Result<()> {
+fn copies(tx: &mut Tx<'_>, new: &NewVersion, object: ObjectId, version: i64) -> Result<()> {
     const COPY: Statement = statement!(copies::put_copy);
     for (store, waiting) in &new.ingest.stores {
         let current_read_at = waiting.current_read_at.unwrap_or(waiting.at);

@@ -9,21 +9,21 @@ use crate::report::{
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::replacing::{self, Replacement};
 use queue::rules::{batch, report};
-use queue::{BatchState, Catalog, Content};
+use queue::{BatchId, BatchState, Catalog, Content, JobId, WorkerId};
 use std::collections::BTreeMap;
 
 /// A page of the objects of a batch that are preserved, in the order of their jobs.
 pub fn objects_after(
     tx: &mut Tx<'_>,
-    batch: i64,
-    after: i64,
+    batch: BatchId,
+    after: JobId,
     limit: i64,
 ) -> Result<Vec<ObjectLine>> {
     const OBJECTS: Statement = statement!(reports::report_objects);
-    let rows: Vec<(i64, String, Option<i64>, Option<i64>, Option<String>)> =
+    let rows: Vec<(JobId, String, Option<i64>, Option<i64>, Option<String>)> =
         tx.query(&OBJECTS, &db::params![batch, after, limit])?;
     let Some(last) = rows.last().map(|row| row.0) else { return Ok(Vec::new()) };
-    let mut replaced: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    let mut replaced: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
     for one in replacing::replaced_by(tx, batch, after..=last, i64::MAX)? {
         replaced.entry(one.by).or_default().push(one.replaces_sentence());
     }
@@ -56,7 +56,7 @@ pub fn objects_after(
 /// Where a page of rows ended: jobs come first, then rows that are no jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cursor {
-    job: i64,
+    job: JobId,
     /// The last row that is no job; none while there are jobs.
     row: Option<i64>,
 }
@@ -64,7 +64,7 @@ pub struct Cursor {
 /// A page of what was cancelled of a batch: jobs, then rows that had not become jobs.
 pub fn cancellations_after(
     tx: &mut Tx<'_>,
-    batch: i64,
+    batch: BatchId,
     after: Cursor,
     limit: i64,
 ) -> Result<(Vec<CancelLine>, Cursor)> {
@@ -91,10 +91,10 @@ pub fn cancellations_after(
 /// The job, its subject, who ended it and why; the job that took its place, that job's batch, and how
 /// their content compares.
 type CancelledJob =
-    (i64, String, Option<String>, Option<String>, Option<i64>, Option<i64>, Option<String>);
+    (JobId, String, Option<String>, Option<String>, Option<JobId>, Option<BatchId>, Option<String>);
 
 fn cancelled(
-    batch: i64,
+    batch: BatchId,
     (job, subject, by, why, by_job, by_batch, content): CancelledJob,
 ) -> CancelLine {
     let Some(by_job) = by_job else {
@@ -140,7 +140,7 @@ pub fn unfinished_after(
         return nothing();
     }
     if after.row.is_none() {
-        let rows: Vec<(i64, String, Option<String>, Option<i64>, String)> =
+        let rows: Vec<(JobId, String, Option<String>, Option<WorkerId>, String)> =
             tx.query(&JOBS, &db::params![batch.id, after.job, limit])?;
         if let Some(last) = rows.last() {
             let cursor = Cursor { job: last.0, row: None };
@@ -159,7 +159,13 @@ pub fn unfinished_after(
 }
 
 fn open_job(
-    (job, subject, waiting, worker, stage): (i64, String, Option<String>, Option<i64>, String),
+    (job, subject, waiting, worker, stage): (
+        JobId,
+        String,
+        Option<String>,
+        Option<WorkerId>,
+        String,
+    ),
 ) -> UnfinishedLine {
     let held = waiting.as_deref() == Some(queue::State::Held.name());
     let state = match worker {
@@ -173,12 +179,12 @@ fn open_job(
 /// A page of the failed jobs of a batch.
 pub fn failures_after(
     tx: &mut Tx<'_>,
-    batch: i64,
-    after: i64,
+    batch: BatchId,
+    after: JobId,
     limit: i64,
 ) -> Result<Vec<FailureLine>> {
     const FAILURES: Statement = statement!(reports::report_failures);
-    let rows: Vec<(i64, String, String, String, String, bool, Option<String>)> =
+    let rows: Vec<(JobId, String, String, String, String, bool, Option<String>)> =
         tx.query(&FAILURES, &db::params![batch, after, limit])?;
     Ok(rows
         .into_iter()
@@ -195,7 +201,7 @@ pub fn failures_after(
 }
 
 /// A failed job, for those who look after them; `None` if it does not fail any more.
-pub fn review(tx: &mut Tx<'_>, job: i64) -> Result<Option<ReviewLine>> {
+pub fn review(tx: &mut Tx<'_>, job: JobId) -> Result<Option<ReviewLine>> {
     const FAILURE: Statement = statement!(reports::report_failure);
     let found: Option<(String, String, String, Option<String>, String, String, Micros)> =
         tx.first(&FAILURE, &db::params![job])?;
@@ -212,7 +218,7 @@ pub fn review(tx: &mut Tx<'_>, job: i64) -> Result<Option<ReviewLine>> {
 }
 
 /// Everything about a batch but its lists.
-pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
+pub fn head(tx: &mut Tx<'_>, id: BatchId) -> Result<(Head, Vec<ChangeLine>)> {
     const TOTALS: Statement = statement!(reports::report_totals);
     let batch = batch::load(tx, id)?;
     let catalog = Catalog::load(tx)?;
@@ -233,7 +239,7 @@ pub fn head(tx: &mut Tx<'_>, id: i64) -> Result<(Head, Vec<ChangeLine>)> {
         .into_iter()
         .flatten()
         .map(|item| ChangeLine {
-            job: item["job"].as_i64().unwrap_or(0),
+            job: JobId::new(item["job"].as_i64().unwrap_or(0)),
             subject: item["subject"].as_str().unwrap_or_default().to_string(),
             before: "failed".to_string(),
             after: became(item),
@@ -283,12 +289,12 @@ fn became(item: &serde_json::Value) -> String {
 }
 
 /// Formats of all files of the batch. Read page by page: a batch may have millions of objects.
-fn formats(tx: &mut Tx<'_>, batch: i64) -> Result<Vec<FormatCount>> {
+fn formats(tx: &mut Tx<'_>, batch: BatchId) -> Result<Vec<FormatCount>> {
     const SUMMARIES: Statement = statement!(reports::report_summaries);
     let mut counts: BTreeMap<String, FormatCount> = BTreeMap::new();
-    let mut after = 0;
+    let mut after = JobId::default();
     loop {
-        let page: Vec<(i64, String)> = tx.query(&SUMMARIES, &db::params![batch, after, 1000])?;
+        let page: Vec<(JobId, String)> = tx.query(&SUMMARIES, &db::params![batch, after, 1000])?;
         let Some(last) = page.last().map(|r| r.0) else { break };
         for (_, text) in page {
             let mut summary: Summary = serde_json::from_str(&text).unwrap_or_default();
@@ -309,17 +315,17 @@ fn formats(tx: &mut Tx<'_>, batch: i64) -> Result<Vec<FormatCount>> {
 }
 
 /// A report with its lists cut.
-pub fn short(tx: &mut Tx<'_>, _: &Catalog, id: i64, limit: i64) -> Result<BatchReport> {
+pub fn short(tx: &mut Tx<'_>, _: &Catalog, id: BatchId, limit: i64) -> Result<BatchReport> {
     let (head, mut changed) = head(tx, id)?;
     changed.truncate(usize::try_from(limit).unwrap_or(0));
     let batch = batch::load(tx, id)?;
     Ok(BatchReport {
         head,
-        failures: failures_after(tx, id, 0, limit)?,
+        failures: failures_after(tx, id, JobId::default(), limit)?,
         cancellations: first(limit, |after, room| cancellations_after(tx, id, after, room))?,
         changed,
         unfinished: first(limit, |after, room| unfinished_after(tx, &batch, after, room))?,
-        objects: objects_after(tx, id, 0, limit)?,
+        objects: objects_after(tx, id, JobId::default(), limit)?,
     })
 }
 

@@ -4,9 +4,11 @@ use crate::ErrorCode;
 use crate::identifier::Minter;
 use crate::model::codes::ObjectState;
 use crate::model::error::{Error, Result};
+use crate::model::id::ObjectId;
 use crate::model::identity::{Identity, check_mode};
 use crate::model::item::Mode;
-use db::{FromRow, Row, Statement, Tx, Value, statement};
+use db::{FromRow, Row, Statement, Tx, statement};
+use queue::JobId;
 
 /// What a deposit and its package say of an object.
 #[derive(Debug, Clone)]
@@ -39,7 +41,7 @@ pub enum Resolved {
 
 #[derive(Debug, Clone)]
 pub struct Found {
-    pub object: i64,
+    pub object: ObjectId,
     pub identifier: String,
     pub collection: String,
     pub lock: String,
@@ -72,7 +74,7 @@ impl FromRow for Found {
 
 /// Finds or reserves the object. Running again answers the same: what a job has reserved is its
 /// own, so it never gets a second identifier.
-pub fn resolve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Resolved> {
+pub fn resolve(tx: &mut Tx<'_>, job: JobId, asked: &Asked) -> Result<Resolved> {
     let mut found = match find(tx, asked)? {
         Some(found) => found,
         None => match reserve(tx, job, asked)? {
@@ -92,7 +94,7 @@ pub fn resolve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Resolved> {
     Ok(Resolved::Found(found))
 }
 
-pub fn local_ids(tx: &mut Tx<'_>, object: i64) -> Result<Vec<String>> {
+pub fn local_ids(tx: &mut Tx<'_>, object: ObjectId) -> Result<Vec<String>> {
     const LOCAL_IDS: Statement = statement!(resolve::local_ids_of);
     let rows: Vec<(String,)> = tx.query(&LOCAL_IDS, &db::params![object])?;
     Ok(rows.into_iter().map(|r| r.0).collect())
@@ -177,7 +179,7 @@ pub fn by_local_id(tx: &mut Tx<'_>, collection: &str, local: &str) -> Result<Opt
 }
 
 /// Reserves a new object; `None` if its identifier has to come from a service.
-fn reserve(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Option<Found>> {
+fn reserve(tx: &mut Tx<'_>, job: JobId, asked: &Asked) -> Result<Option<Found>> {
     let said = &asked.identity;
     let shown = said.identifier.as_ref().or(said.local_ids.first());
     check_mode(asked.mode, false, shown.map_or("it", String::as_str))?;
@@ -211,9 +213,9 @@ pub fn identifier_required(collection: &str) -> Error {
 /// Reserves an object with a new name. One that is taken is passed over: a registry that was
 /// rebuilt from a store counts from a guess, and an identifier may have been supplied that the
 /// minter comes to as well, even at this moment.
-fn mint(tx: &mut Tx<'_>, job: i64, asked: &Asked, minter: &Minter) -> Result<Found> {
+fn mint(tx: &mut Tx<'_>, job: JobId, asked: &Asked, minter: &Minter) -> Result<Found> {
     loop {
-        let number = tx.next_ids("ark_numbers", 1)?[0];
+        let number: i64 = tx.next_ids("ark_numbers", 1)?[0];
         let identifier = minter.mint(u64::try_from(number).unwrap_or(0));
         if let Some(found) = insert(tx, job, asked, &identifier)? {
             return Ok(found);
@@ -222,7 +224,7 @@ fn mint(tx: &mut Tx<'_>, job: i64, asked: &Asked, minter: &Minter) -> Result<Fou
 }
 
 /// `None` if the identifier is taken.
-fn insert(tx: &mut Tx<'_>, job: i64, asked: &Asked, identifier: &str) -> Result<Option<Found>> {
+fn insert(tx: &mut Tx<'_>, job: JobId, asked: &Asked, identifier: &str) -> Result<Option<Found>> {
     const INSERT: Statement = statement!(resolve::insert_object);
     let object = tx.next_ids("object_ids", 1)?[0];
     let now = tx.now();
@@ -287,7 +289,7 @@ pub fn taken(tx: &mut Tx<'_>, asked: &Asked, found: Option<&Found>) -> Result<Ve
 
 /// Has a version that adds to the one before keep its empty directories, but for those that have
 /// files now.
-pub fn carry_directories(tx: &mut Tx<'_>, job: i64, found: &Found) -> Result<()> {
+pub fn carry_directories(tx: &mut Tx<'_>, job: JobId, found: &Found) -> Result<()> {
     const CARRY: Statement = statement!(resolve::carry_directories);
     const FILLED: Statement = statement!(resolve::forget_filled_directories);
     tx.send(&CARRY, &db::params![job, found.object, found.head])?;
@@ -296,7 +298,7 @@ pub fn carry_directories(tx: &mut Tx<'_>, job: i64, found: &Found) -> Result<()>
 }
 
 /// How many empty directories a job has that the current version's record does not name.
-pub fn new_directories(tx: &mut Tx<'_>, job: i64, object: i64, version: i64) -> Result<i64> {
+pub fn new_directories(tx: &mut Tx<'_>, job: JobId, object: ObjectId, version: i64) -> Result<i64> {
     const COUNT: Statement = statement!(resolve::count_new_directories);
     let (count,): (i64,) = tx.one(&COUNT, &db::params![job, object, version])?;
     Ok(count)
@@ -314,14 +316,14 @@ pub struct Counts {
 
 /// Compares every file with the current version: new, changed, unchanged; and counts those that
 /// the deposit does not have.
-pub fn classify(tx: &mut Tx<'_>, job: i64, object: i64, replaces: bool) -> Result<Counts> {
+pub fn classify(tx: &mut Tx<'_>, job: JobId, object: ObjectId, replaces: bool) -> Result<Counts> {
     const CLASSIFY: Statement = statement!(resolve::classify_files);
     const COUNT: Statement = statement!(resolve::count_changes);
     const ABSENT: Statement = statement!(resolve::count_absent);
     tx.send(&CLASSIFY, &db::params![job, object])?;
     let (files, bytes, files_new, files_changed, files_unchanged) =
         tx.one(&COUNT, &db::params![job])?;
-    let (absent,): (i64,) = tx.one(&ABSENT, &[Value::Int(job), Value::Int(object)])?;
+    let (absent,): (i64,) = tx.one(&ABSENT, &db::params![job, object])?;
     let files_absent = if replaces { absent } else { 0 };
     Ok(Counts { files, bytes, files_new, files_changed, files_unchanged, files_absent })
 }

@@ -6,16 +6,16 @@ use crate::model::item::Item;
 use crate::model::place::is_same_place;
 use crate::registry::ingest::Summary;
 use db::{Statement, Tx, statement};
-use queue::Content;
 use queue::rules::replacing;
+use queue::{Content, JobId};
 
 /// A failed job, whether its data were discarded, its payload and that of the job that succeeds, and
 /// the failed job's summary.
-type Failed = (i64, bool, Option<Vec<u8>>, Option<Vec<u8>>, Option<String>);
+type Failed = (JobId, bool, Option<Vec<u8>>, Option<Vec<u8>>, Option<String>);
 
 /// Compares a job whose content is safe with the failed jobs that its success supersedes. Call it
 /// before the files of the job are forgotten.
-pub fn compare(tx: &mut Tx<'_>, job: i64) -> Result<()> {
+pub fn compare(tx: &mut Tx<'_>, job: JobId) -> Result<()> {
     const FAILED: Statement = statement!(superseding::failed_before);
     const COMPARE: Statement = statement!(superseding::compare_deposits);
     let failed: Vec<Failed> = tx.query(&FAILED, &db::params![job])?;

@@ -5,7 +5,9 @@ use crate::metadata::Metadata;
 use crate::model::codes::{CopyState, ObjectState};
 use crate::model::error::{Error, Result};
 use crate::model::event::Person;
+use crate::model::id::ObjectId;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use queue::{BatchId, JobId};
 use serde::Serialize;
 
 /// Which objects. All that is given must fit.
@@ -24,14 +26,14 @@ pub struct Filter {
     pub from: Option<Micros>,
     pub to: Option<Micros>,
     /// The cursor: objects after this one.
-    pub after: i64,
+    pub after: ObjectId,
     pub limit: i64,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub struct ObjectView {
     #[serde(rename = "id")]
-    pub id: i64,
+    pub id: ObjectId,
     pub identifier: String,
     pub collection: String,
     pub state: ObjectState,
@@ -113,7 +115,8 @@ pub struct NamedObject {
 pub fn page(tx: &mut Tx<'_>, filter: &Filter) -> Result<(Vec<NamedObject>, bool)> {
     if let Some(name) = &filter.collection
         && crate::registry::collection::find(tx, name)?.is_none()
-        && list(tx, &Filter { limit: 1, after: 0, ..of_collection(name) })?.is_empty()
+        && list(tx, &Filter { limit: 1, after: ObjectId::default(), ..of_collection(name) })?
+            .is_empty()
     {
         return Err(Error::permanent(
             ErrorCode::UnknownCollection,
@@ -145,7 +148,7 @@ pub fn find(tx: &mut Tx<'_>, name: &str) -> Result<ObjectView> {
     const LOCAL_ID: Statement = statement!(objects::objects_of_local_id);
     const ANY_LOCAL_ID: Statement = statement!(objects::objects_of_any_local_id);
     let normal = crate::identifier::normalise(name).unwrap_or_else(|_| name.to_string());
-    let mut found: Vec<(i64,)> = tx.query(&IDENTIFIER, &db::params![&normal])?;
+    let mut found: Vec<(ObjectId,)> = tx.query(&IDENTIFIER, &db::params![&normal])?;
     for statement in [&LOCAL_ID, &ANY_LOCAL_ID] {
         if found.is_empty() {
             found = tx.query(statement, &db::params![name])?;
@@ -174,8 +177,8 @@ pub struct VersionView {
     pub created_at: Micros,
     pub submitter: String,
     pub message: Option<String>,
-    pub job: i64,
-    pub batch: Option<i64>,
+    pub job: JobId,
+    pub batch: Option<BatchId>,
     pub files: i64,
     pub bytes: i64,
     pub files_new: i64,
@@ -201,7 +204,7 @@ impl FromRow for VersionView {
     }
 }
 
-pub fn versions(tx: &mut Tx<'_>, object: i64) -> Result<Vec<VersionView>> {
+pub fn versions(tx: &mut Tx<'_>, object: ObjectId) -> Result<Vec<VersionView>> {
     const VERSIONS: Statement = statement!(objects::list_versions);
     Ok(tx.query(&VERSIONS, &db::params![object])?)
 }
@@ -262,7 +265,7 @@ impl FromRow for FileView {
 /// The empty directories of a version, the first of them.
 pub fn empty_directories(
     tx: &mut Tx<'_>,
-    object: i64,
+    object: ObjectId,
     version: i64,
     limit: i64,
 ) -> Result<Vec<String>> {
@@ -274,7 +277,7 @@ pub fn empty_directories(
 /// A page of the files of one version, in the order of their paths.
 pub fn files(
     tx: &mut Tx<'_>,
-    object: i64,
+    object: ObjectId,
     version: i64,
     after: &str,
     limit: i64,
@@ -323,7 +326,7 @@ impl FromRow for CopyView {
     }
 }
 
-pub fn copies(tx: &mut Tx<'_>, object: i64) -> Result<Vec<CopyView>> {
+pub fn copies(tx: &mut Tx<'_>, object: ObjectId) -> Result<Vec<CopyView>> {
     const COPIES: Statement = statement!(objects::list_copies);
     Ok(tx.query(&COPIES, &db::params![object])?)
 }
@@ -367,7 +370,7 @@ pub struct EventView {
     pub note: Option<String>,
     pub version: Option<i64>,
     pub path: Option<String>,
-    pub job: Option<i64>,
+    pub job: Option<JobId>,
     /// Who had a part in it, beside the agent, which is a program.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub people: Vec<Person>,
@@ -397,7 +400,7 @@ impl FromRow for EventView {
 /// A page of an object's events, in the order of their time.
 pub fn events(
     tx: &mut Tx<'_>,
-    object: i64,
+    object: ObjectId,
     after: (Micros, &str),
     limit: i64,
 ) -> Result<Vec<EventView>> {

@@ -5,9 +5,9 @@ use crate::model::pipelines::{BATCH, INGEST};
 use db::Tx;
 use queue::rules::batch::Batch;
 use queue::rules::operator::hold::{self, Group};
-use queue::rules::operator::pause;
+use queue::rules::operator::pause::{self, Scope};
 use queue::view::{ListFilter, list, show_time, why};
-use queue::{BatchState, Catalog, Status};
+use queue::{BatchState, Catalog, StageId, Status};
 
 /// Whether anybody stopped anything: quickly answered, for those who ask often.
 pub fn anything_stopped(tx: &mut Tx<'_>) -> Result<bool> {
@@ -86,23 +86,23 @@ pub fn stopped(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Opti
 
 fn paused(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Option<String>> {
     for found in pause::all(tx)? {
-        let (what, which) = match found.kind.as_str() {
-            "all" => ("everything".to_string(), "--all".to_string()),
-            "pipeline" => {
-                let Ok(pipeline) = catalog.pipeline(found.id) else { continue };
+        let (what, which) = match found.scope {
+            Scope::Everything => ("everything".to_string(), "--all".to_string()),
+            Scope::Pipeline(id) => {
+                let Ok(pipeline) = catalog.pipeline(id) else { continue };
                 let name = &pipeline.name;
                 let concerns = match batch.state {
                     BatchState::Pending => name == BATCH,
-                    _ => found.id == batch.pipeline,
+                    _ => id == batch.pipeline,
                 };
                 if !concerns {
                     continue;
                 }
                 (format!("`{name}`"), name.clone())
             }
-            _ => {
-                let Ok((pipeline, stage)) = catalog.stage(found.id) else { continue };
-                if !waits_in(tx, catalog, batch, found.id)? {
+            Scope::Stage(id) => {
+                let Ok((pipeline, stage)) = catalog.stage(id) else { continue };
+                if !waits_in(tx, catalog, batch, id)? {
                     continue;
                 }
                 (
@@ -119,7 +119,7 @@ fn paused(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Option<St
 }
 
 /// Whether the newest job of the batch that waits, waits in this stage.
-fn waits_in(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch, stage: i64) -> Result<bool> {
+fn waits_in(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch, stage: StageId) -> Result<bool> {
     let filter = ListFilter {
         status: Some(Status::Queued),
         batch: Some(batch.id),

@@ -3,6 +3,7 @@
 
 use super::words::{class, for_reader, printable};
 use super::{Head, Line, Render, Section};
+use queue::JobId;
 use std::io::{self, Write};
 
 pub(super) struct Csv;
@@ -32,10 +33,10 @@ const COLUMNS: [&str; 18] = [
 struct Cells([String; COLUMNS.len()]);
 
 impl Cells {
-    fn new(job: Option<i64>, subject: &str, state: &str) -> Cells {
+    fn new(job: Option<JobId>, subject: &str, state: &str) -> Cells {
         let mut cells = Cells(std::array::from_fn(|_| String::new()));
         if let Some(job) = job {
-            cells = cells.number("job", job);
+            cells = cells.number("job", job.number());
         }
         cells.text("subject", subject).text("state", state)
     }

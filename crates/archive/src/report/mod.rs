@@ -24,6 +24,7 @@ pub use reviews::{ReviewLine, reviews_subject, reviews_text};
 pub use words::{all_preserved, problems, verdict};
 
 use db::Micros;
+use queue::{BatchId, JobId};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -31,7 +32,7 @@ use std::io;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Head {
-    pub batch: i64,
+    pub batch: BatchId,
     /// What the submitter calls it: a file name, mostly.
     pub label: String,
     pub collection: Option<String>,
@@ -159,7 +160,7 @@ pub struct FormatCount {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectLine {
-    pub job: i64,
+    pub job: JobId,
     pub subject: String,
     pub identifier: String,
     pub local_ids: Vec<String>,
@@ -183,7 +184,7 @@ pub struct ObjectLine {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailureLine {
-    pub job: i64,
+    pub job: JobId,
     pub subject: String,
     pub stage: String,
     pub code: String,
@@ -207,7 +208,7 @@ pub const SUPERSEDED: &str = "superseded";
 #[serde(default)]
 pub struct CancelLine {
     /// None if it had not become a job.
-    pub job: Option<i64>,
+    pub job: Option<JobId>,
     pub subject: String,
     /// `cancelled` or `superseded`.
     pub state: String,
@@ -222,7 +223,7 @@ pub struct CancelLine {
 #[serde(default)]
 pub struct UnfinishedLine {
     /// None while it has not become a job.
-    pub job: Option<i64>,
+    pub job: Option<JobId>,
     pub subject: String,
     /// `queued`, `running`, `held`, or `not begun` while it has not become a job.
     pub state: String,
@@ -234,7 +235,7 @@ pub struct UnfinishedLine {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChangeLine {
-    pub job: i64,
+    pub job: JobId,
     pub subject: String,
     /// What the last report said of it: `failed`, mostly.
     pub before: String,

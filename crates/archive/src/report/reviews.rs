@@ -3,12 +3,13 @@
 use super::mail::{LINE_BYTES_MAX, LINES_MAX};
 use super::words::{count, shortened};
 use db::Micros;
+use queue::JobId;
 use std::collections::BTreeMap;
 
 /// A job that needs a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReviewLine {
-    pub job: i64,
+    pub job: JobId,
     pub pipeline: String,
     pub stage: String,
     pub subject: String,
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
     use crate::report::MAIL_BYTES_MAX;
 
-    fn line(job: i64, code: &str) -> ReviewLine {
+    fn line(job: JobId, code: &str) -> ReviewLine {
         ReviewLine {
             job,
             pipeline: "ingest".into(),
@@ -83,7 +84,11 @@ mod tests {
 
     #[test]
     fn causes_are_counted_and_the_first_are_told() {
-        let lines = [line(1, "bag.a"), line(2, "bag.b"), line(3, "bag.b")];
+        let lines = [
+            line(JobId::new(1), "bag.a"),
+            line(JobId::new(2), "bag.b"),
+            line(JobId::new(3), "bag.b"),
+        ];
         let expected = "\
 3 jobs need review.
 
@@ -114,7 +119,7 @@ To try again when the cause is fixed: accession jobs requeue JOB
             .map(|n| ReviewLine {
                 message: long.clone(),
                 subject: long.clone(),
-                ..line(n, &format!("{n}{long}"))
+                ..line(JobId::new(n), &format!("{n}{long}"))
             })
             .collect();
         let text = reviews_text(1_000_000, &lines);

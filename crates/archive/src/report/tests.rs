@@ -1,8 +1,9 @@
 use super::*;
+use queue::{BatchId, JobId};
 
 fn sample() -> BatchReport {
     let head = Head {
-        batch: 12,
+        batch: BatchId::new(12),
         label: "maps.checkm".into(),
         collection: Some("maps".into()),
         submitter: "ada@example.org".into(),
@@ -30,7 +31,7 @@ fn sample() -> BatchReport {
         ..Head::default()
     };
     let object = ObjectLine {
-        job: 101,
+        job: JobId::new(101),
         subject: "box-17".into(),
         identifier: "ark:/99999/fk4sccxvj".into(),
         local_ids: vec!["b17".into(), "=1+1".into()],
@@ -46,7 +47,7 @@ fn sample() -> BatchReport {
         notes: vec!["replaces failed job 9 of batch 3: the content is different".into()],
     };
     let unchanged = ObjectLine {
-        job: 102,
+        job: JobId::new(102),
         subject: "box \"18\"".into(),
         identifier: "ark:/99999/fk454k8cw".into(),
         version: 1,
@@ -56,21 +57,21 @@ fn sample() -> BatchReport {
         ..ObjectLine::default()
     };
     let cancelled = CancelLine {
-        job: Some(104),
+        job: Some(JobId::new(104)),
         subject: "box-20".into(),
         state: "cancelled".into(),
         by: "bert".into(),
         reason: "deposited by <mistake>".into(),
     };
     let superseded = CancelLine {
-        job: Some(105),
+        job: Some(JobId::new(105)),
         subject: "box-21".into(),
         state: SUPERSEDED.into(),
         reason: "superseded by job 120 of batch 13: the content is different".into(),
         ..CancelLine::default()
     };
     let failure = FailureLine {
-        job: 103,
+        job: JobId::new(103),
         subject: "box-19\u{1b}[2J".into(),
         stage: "validating".into(),
         code: "bag.payload-digest".into(),
@@ -80,7 +81,7 @@ fn sample() -> BatchReport {
         class: REQUEUE.into(),
     };
     let change = ChangeLine {
-        job: 101,
+        job: JobId::new(101),
         subject: "box-17".into(),
         before: "failed".into(),
         after: "preserved".into(),
@@ -99,7 +100,7 @@ fn sample() -> BatchReport {
 fn broken() -> BatchReport {
     let error = "the manifest maps.checkm: 2 problems\n[checkm.digest] line 3: `xyz` is no digest; correct it\n[checkm.eof] the last line is not #%eof; the file may be cut";
     let head = Head {
-        batch: 13,
+        batch: BatchId::new(13),
         label: "maps.checkm".into(),
         submitter: "ada@example.org".into(),
         version: 1,
@@ -114,13 +115,13 @@ fn broken() -> BatchReport {
 /// A batch that somebody holds before any of its rows became a job.
 fn held() -> BatchReport {
     let row = |n: i64| UnfinishedLine {
-        job: (n < 2).then_some(n),
+        job: (n < 2).then_some(JobId::new(n)),
         subject: format!("box-{n}"),
         state: if n < 2 { "running" } else { "not begun" }.into(),
         stage: if n < 2 { "storing".into() } else { String::new() },
     };
     let head = Head {
-        batch: 14,
+        batch: BatchId::new(14),
         state: "processing".into(),
         held: true,
         submitted: 2,
@@ -185,7 +186,7 @@ fn mail() {
 #[test]
 fn ok_is_said_only_of_batches_of_which_everything_is_preserved() {
     let head = |state: &str, succeeded: i64, cancelled: i64| Head {
-        batch: 7,
+        batch: BatchId::new(7),
         label: "box\r\nBcc: eve@example.com".into(),
         state: state.into(),
         submitted: 6,
@@ -321,7 +322,7 @@ fn json_is_read_back_as_it_was() {
 #[test]
 fn an_empty_report_is_whole() {
     let head = Head {
-        batch: 1,
+        batch: BatchId::new(1),
         state: "failed".into(),
         error: Some("it is empty; submit it again with something in it".into()),
         ..Head::default()
@@ -366,7 +367,7 @@ fn a_hundred_thousand_objects() {
     (head.objects_total, head.submitted, head.succeeded) = (100_000, 100_000, 100_000);
     let written = |format: Format| {
         let mut writer = Writer::new(format, &head, Vec::new()).unwrap();
-        for job in 0..100_000 {
+        for job in (0..100_000).map(JobId::new) {
             writer.object(&ObjectLine { job, ..sample().objects.remove(0) }).unwrap();
         }
         String::from_utf8(writer.finish().unwrap()).unwrap()
@@ -456,7 +457,7 @@ fn mail_stays_small() {
         message: long.clone(),
         file: Some(long.clone()),
         class: long.clone(),
-        job: i64::MAX,
+        job: JobId::new(i64::MAX),
     };
     report.failures = vec![failure; 30];
     let object = ObjectLine {
@@ -478,8 +479,15 @@ fn mail_stays_small() {
         };
         30
     ];
-    report.changed =
-        vec![ChangeLine { job: 1, subject: long.clone(), before: long.clone(), after: long }; 30];
+    report.changed = vec![
+        ChangeLine {
+            job: JobId::new(1),
+            subject: long.clone(),
+            before: long.clone(),
+            after: long
+        };
+        30
+    ];
     let mail = mail_text(&report, &attached(false));
     assert!(mail.len() < MAIL_BYTES_MAX, "{}", mail.len());
     assert!(mail.contains("15 of 1000000 are listed"));

@@ -11,7 +11,7 @@ use crate::pipeline::ingest::provisioning::give_back;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::add;
 use queue::rules::operator::{Actor, discard, find};
-use queue::{Catalog, NewJob, Status};
+use queue::{Catalog, JobId, NewJob, Status};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const DAY_MICROS: Micros = 86_400 * 1_000_000;
 
 /// A job that has ended or failed, and has not been cleaned up after.
 struct Left {
-    job: i64,
+    job: JobId,
     failed: bool,
     since: Micros,
     /// It still has work space reserved.
@@ -50,7 +50,7 @@ pub async fn run(app: Arc<App>) {
 /// Cleans up what is due; how many jobs it was.
 pub async fn once(app: &Arc<App>) -> Result<u64> {
     let mut done = 0;
-    let mut after = 0;
+    let mut after = JobId::default();
     loop {
         let (now, page) =
             app.db.read(move |tx| Ok::<_, Error>((tx.now(), page(tx, after)?))).await?;
@@ -61,7 +61,7 @@ pub async fn once(app: &Arc<App>) -> Result<u64> {
             match clean(app, &left, kept).await {
                 Ok(cleaned) => done += u64::from(cleaned),
                 Err(error) => {
-                    tracing::warn!(job = left.job, %error, "the janitor could not clean up after the job; it is tried again");
+                    tracing::warn!(job = left.job.number(), %error, "the janitor could not clean up after the job; it is tried again");
                 }
             }
         }
@@ -71,9 +71,9 @@ pub async fn once(app: &Arc<App>) -> Result<u64> {
     Ok(done)
 }
 
-fn page(tx: &mut Tx<'_>, after: i64) -> Result<Vec<Left>> {
+fn page(tx: &mut Tx<'_>, after: JobId) -> Result<Vec<Left>> {
     const UNCLEANED: Statement = statement!(janitor::uncleaned_ingests);
-    let rows: Vec<(i64, String, Option<Micros>, i64, String)> =
+    let rows: Vec<(JobId, String, Option<Micros>, i64, String)> =
         tx.query(&UNCLEANED, &db::params![after, 100])?;
     let mut retentions: BTreeMap<String, Option<u32>> = BTreeMap::new();
     let mut left = Vec::with_capacity(rows.len());
@@ -137,7 +137,7 @@ pub fn release(
     tx: &mut Tx<'_>,
     catalog: &Catalog,
     actor: Actor<'_>,
-    job: i64,
+    job: JobId,
 ) -> queue::Result<()> {
     const FIND: Statement = statement!(janitor::ingest_to_discard);
     const DISCARD: Statement = statement!(janitor::discard_ingest);
@@ -175,7 +175,7 @@ pub fn release_failed(
     tx: &mut Tx<'_>,
     catalog: &Catalog,
     actor: Actor<'_>,
-    job: i64,
+    job: JobId,
 ) -> queue::Result<()> {
     let found = find(tx, job)?;
     if found.status() != Status::Failed {
@@ -205,8 +205,13 @@ async fn remove_directories(app: &Arc<App>) -> Result<()> {
         }
         let path = entry.path();
         match blocking(move || remove_directory(&path)).await {
-            Ok(()) => tracing::info!(job, "what the job left in the work space was removed"),
-            Err(error) => tracing::warn!(job, %error, "a directory of the work space stays"),
+            Ok(()) => tracing::info!(
+                job = job.number(),
+                "what the job left in the work space was removed"
+            ),
+            Err(error) => {
+                tracing::warn!(job = job.number(), %error, "a directory of the work space stays")
+            }
         }
     }
     Ok(())
@@ -214,7 +219,7 @@ async fn remove_directories(app: &Arc<App>) -> Result<()> {
 
 /// Whether nothing can need a directory any more. One of a job that this database does not know
 /// may belong to another one, and stays.
-fn is_left_over(tx: &mut Tx<'_>, job: i64, discards: i64) -> Result<bool> {
+fn is_left_over(tx: &mut Tx<'_>, job: JobId, discards: i64) -> Result<bool> {
     const LEFT_OVER: Statement = statement!(janitor::is_left_over);
     Ok(tx.first::<(i64,)>(&LEFT_OVER, &db::params![job, discards])?.is_some())
 }

@@ -9,6 +9,7 @@ use crate::registry::deposit;
 use crate::registry::messages::{self, Message};
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::{batch, report};
+use queue::{BatchId, JobId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +69,7 @@ fn next_batches(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
 fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     const NEXT: Statement = statement!(outbox::batch_to_tell);
     const TOLD: Statement = statement!(outbox::batch_told);
-    let Some((id, version)) = tx.first::<(i64, i64)>(&NEXT, &[])? else { return Ok(false) };
+    let Some((id, version)) = tx.first::<(BatchId, i64)>(&NEXT, &[])? else { return Ok(false) };
     report::announce(tx, id, version)?;
     // Two processes may see the same batch: the first that says so tells of it.
     if tx.execute(&TOLD, &db::params![id, version])? == 0 {
@@ -81,7 +82,7 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     let mut to = recipients(&deposit.options.notify, &profile.notify);
     if !mail && !to.is_empty() {
         tracing::warn!(
-            batch = id,
+            batch = id.number(),
             "there is no [mail] in the configuration, so the report was not mailed"
         );
         to.clear();
@@ -91,7 +92,8 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
         messages::add(tx, Some(id), None, &message)?;
     }
     if profile.callback.is_some() {
-        let failures = crate::registry::reports::failures_after(tx, id, 0, FAILURES_LISTED)?;
+        let failures =
+            crate::registry::reports::failures_after(tx, id, JobId::default(), FAILURES_LISTED)?;
         let body = serde_json::json!({
             "batch": id,
             "collection": collection,
@@ -134,12 +136,12 @@ fn reviews(tx: &mut Tx<'_>, operators: &[String]) -> Result<()> {
     if now - last < REVIEWS_EVERY_MICROS {
         return Ok(());
     }
-    let jobs: Vec<(i64,)> = tx.query(&NEW, &[])?;
+    let jobs: Vec<(JobId,)> = tx.query(&NEW, &[])?;
     if jobs.is_empty() || tx.execute(&TELL, &db::params![now])? == 0 {
         return Ok(());
     }
     let total = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
-    let listed: Vec<i64> = jobs.iter().take(REVIEWS_LISTED).map(|j| j.0).collect();
+    let listed: Vec<JobId> = jobs.iter().take(REVIEWS_LISTED).map(|j| j.0).collect();
     for address in operators {
         let message = Message::Reviews { jobs: listed.clone(), total, to: vec![address.clone()] };
         messages::add(tx, None, None, &message)?;

@@ -5,20 +5,22 @@ use crate::app::App;
 use crate::model::error::Result;
 use crate::model::pipelines::{CALLBACK, REPORT};
 use db::{Micros, Statement, Tx, statement};
-use queue::rules::operator::pause;
-use queue::{Catalog, State, view};
+use queue::rules::operator::pause::{self, Scope};
+use queue::{BatchId, Catalog, JobId, StageId, State, view};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Messages of one batch that are looked at; where there are more, the count is a lower bound.
 const LOOKED_AT: i64 = 200;
+/// The place of a batch for messages that belong to none.
+const OF_NO_BATCH: BatchId = BatchId::new(0);
 /// How often is looked.
 const EVERY: Duration = Duration::from_millis(200);
 
 /// A message on its way.
 struct Unsent {
-    job: i64,
+    job: JobId,
     kind: String,
     way: Way,
 }
@@ -40,7 +42,7 @@ pub struct Left {
     pub kind: String,
     pub count: usize,
     /// The job that sends the first of them.
-    pub job: i64,
+    pub job: JobId,
     pub failed: bool,
     /// Why they are not sent.
     pub why: String,
@@ -51,14 +53,14 @@ pub struct Left {
 /// count as its own.
 pub async fn wait(
     app: &Arc<App>,
-    batches: &[i64],
+    batches: &[BatchId],
     since: Micros,
     deadline: Instant,
 ) -> Result<Vec<Left>> {
     // What the end of the last batch brought is put into the outbox here and now.
     reporting::once(app).await?;
-    let mut open: Vec<i64> = batches.to_vec();
-    open.push(0);
+    let mut open: Vec<BatchId> = batches.to_vec();
+    open.push(OF_NO_BATCH);
     loop {
         let remaining = deadline.saturating_duration_since(Instant::now());
         let until = Micros::try_from(remaining.as_micros()).unwrap_or(Micros::MAX);
@@ -75,19 +77,19 @@ pub async fn wait(
 /// What is there at one moment.
 struct Seen {
     /// Batches with anything unsent.
-    open: Vec<i64>,
+    open: Vec<BatchId>,
     /// Some of it may be sent in time.
     goes: bool,
     left: Vec<Left>,
 }
 
-fn look(tx: &mut Tx<'_>, batches: &[i64], since: Micros, until: Micros) -> Result<Seen> {
+fn look(tx: &mut Tx<'_>, batches: &[BatchId], since: Micros, until: Micros) -> Result<Seen> {
     let catalog = Catalog::load(tx)?;
     let now = tx.now();
     let mut groups: BTreeMap<(String, String), Left> = BTreeMap::new();
     let mut seen = Seen { open: Vec::new(), goes: false, left: Vec::new() };
     for batch in batches {
-        let since = if *batch == 0 { since } else { 0 };
+        let since = if *batch == OF_NO_BATCH { since } else { 0 };
         let unsent = of_batch(tx, &catalog, *batch, since)?;
         if unsent.is_empty() {
             continue;
@@ -120,10 +122,22 @@ fn look(tx: &mut Tx<'_>, batches: &[i64], since: Micros, until: Micros) -> Resul
     Ok(seen)
 }
 
-fn of_batch(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, since: Micros) -> Result<Vec<Unsent>> {
+fn of_batch(
+    tx: &mut Tx<'_>,
+    catalog: &Catalog,
+    batch: BatchId,
+    since: Micros,
+) -> Result<Vec<Unsent>> {
     const UNSENT: Statement = statement!(outbox::unsent_messages);
-    type Row =
-        (i64, String, Option<String>, Option<Micros>, Option<i64>, Option<String>, Option<String>);
+    type Row = (
+        JobId,
+        String,
+        Option<String>,
+        Option<Micros>,
+        Option<StageId>,
+        Option<String>,
+        Option<String>,
+    );
     let rows: Vec<Row> = tx.query(&UNSENT, &db::params![batch, since, LOOKED_AT])?;
     let mut unsent = Vec::with_capacity(rows.len());
     for (job, kind, state, due, stage, code, message) in rows {
@@ -140,13 +154,13 @@ fn of_batch(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, since: Micros) -> Re
     Ok(unsent)
 }
 
-fn is_paused(tx: &mut Tx<'_>, catalog: &Catalog, stage: Option<i64>) -> Result<bool> {
+fn is_paused(tx: &mut Tx<'_>, catalog: &Catalog, stage: Option<StageId>) -> Result<bool> {
     let Some(stage) = stage else { return Ok(false) };
     let pipeline = catalog.stage(stage)?.0.id;
-    Ok(pause::all(tx)?.iter().any(|paused| match paused.kind.as_str() {
-        "all" => true,
-        "pipeline" => paused.id == pipeline,
-        _ => paused.id == stage,
+    Ok(pause::all(tx)?.iter().any(|paused| match paused.scope {
+        Scope::Everything => true,
+        Scope::Pipeline(id) => id == pipeline,
+        Scope::Stage(id) => id == stage,
     }))
 }
 

@@ -2,6 +2,7 @@
 //! and the time.
 
 use db::Micros;
+use queue::BatchId;
 use std::collections::BTreeMap;
 
 /// A package as it is there now.
@@ -21,7 +22,7 @@ pub struct Sighting {
     pub seen_at: Micros,
     pub state: State,
     /// The deposit it was last taken with.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +140,7 @@ mod tests {
                     Decision::Ready => {
                         self.batches += 1;
                         let kept = self.known.get_mut(name).unwrap();
-                        (kept.state, kept.batch) = (State::Taken, Some(self.batches));
+                        (kept.state, kept.batch) = (State::Taken, Some(BatchId::new(self.batches)));
                     }
                     Decision::Unchanged => {}
                     Decision::Moving if self.known[name].fingerprint == fingerprint() => {}
@@ -206,12 +207,16 @@ mod tests {
         assert_eq!(folder.of("a", 60), Decision::Ready);
         folder.put("a", "2");
         assert_eq!(folder.of("a", 100), Decision::Changed);
-        assert_eq!(folder.known["a"].batch, Some(1), "which deposit it was is remembered");
+        assert_eq!(
+            folder.known["a"].batch,
+            Some(BatchId::new(1)),
+            "which deposit it was is remembered"
+        );
         folder.put("a", "3");
         assert_eq!(folder.of("a", 150), Decision::Moving);
         assert_eq!(folder.of("a", 209), Decision::Moving);
         assert_eq!(folder.of("a", 210), Decision::Ready);
-        assert_eq!(folder.known["a"].batch, Some(2));
+        assert_eq!(folder.known["a"].batch, Some(BatchId::new(2)));
     }
 
     #[test]

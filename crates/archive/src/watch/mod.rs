@@ -22,6 +22,7 @@ use db::{Micros, Statement, Tx, statement};
 use decide::{Decision, Present, Sighting, State, decide};
 use list::{Found, Listing};
 pub use poll::Poller;
+use queue::BatchId;
 use std::collections::BTreeMap;
 
 /// A package to be deposited.
@@ -35,7 +36,7 @@ pub struct Ready {
     pub fingerprint: String,
     /// The deposit it was last taken with, if it was there all the time and changed since: this
     /// is a new version of that.
-    pub previous_batch: Option<i64>,
+    pub previous_batch: Option<BatchId>,
 }
 
 /// Reads a watched place.
@@ -114,7 +115,7 @@ fn recognise(tx: &mut Tx<'_>, watch: &WatchSection, ready: &Ready, place: &str) 
     let Some((object,)) = found else { return Ok(false) };
     tx.send(&FORGET, &db::params![object])?;
     let (told, moving) = (State::Told.as_str(), State::Moving.as_str());
-    let none: Option<i64> = None;
+    let none: Option<BatchId> = None;
     tx.send(&TAKE, &db::params![&watch.path, &ready.name, fingerprint, none, told, moving])?;
     Ok(true)
 }
@@ -125,7 +126,7 @@ fn forget(tx: &mut Tx<'_>, watch: &WatchSection, name: &str, before: &Sighting) 
     Ok(())
 }
 
-fn as_ready(name: &str, found: &Found, previous_batch: Option<i64>) -> Ready {
+fn as_ready(name: &str, found: &Found, previous_batch: Option<BatchId>) -> Ready {
     Ready {
         name: name.to_string(),
         collection: found.collection.clone(),
@@ -138,7 +139,7 @@ fn as_ready(name: &str, found: &Found, previous_batch: Option<i64>) -> Ready {
 
 /// Takes a package that is ready, in the transaction of its deposit. False if another process has
 /// taken it, or it has changed: then there must be no deposit.
-pub fn take(tx: &mut Tx<'_>, watch: &WatchSection, ready: &Ready, batch: i64) -> Result<bool> {
+pub fn take(tx: &mut Tx<'_>, watch: &WatchSection, ready: &Ready, batch: BatchId) -> Result<bool> {
     const TAKE: Statement = statement!(watch::take_sighting);
     let (taken, moving) = (State::Taken.as_str(), State::Moving.as_str());
     let params = db::params![&watch.path, &ready.name, &ready.fingerprint, batch, taken, moving];
@@ -148,7 +149,7 @@ pub fn take(tx: &mut Tx<'_>, watch: &WatchSection, ready: &Ready, batch: i64) ->
 /// What was known at the last look.
 fn known(tx: &mut Tx<'_>, watch: &str) -> Result<BTreeMap<String, Sighting>> {
     const SIGHTINGS: Statement = statement!(watch::sightings_of);
-    let rows: Vec<(String, String, Micros, String, Option<i64>)> =
+    let rows: Vec<(String, String, Micros, String, Option<BatchId>)> =
         tx.query(&SIGHTINGS, &db::params![watch])?;
     let sighting = |(name, fingerprint, seen_at, state, batch): (_, _, _, String, _)| {
         (name, Sighting { fingerprint, seen_at, state: State::parse(&state), batch })

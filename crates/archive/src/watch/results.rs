@@ -10,7 +10,7 @@ use crate::registry::reports;
 use crate::report::{self, Format, without_commands};
 use db::{Db, Statement, Tx, statement};
 use queue::rules::batch;
-use queue::{BatchState, Catalog};
+use queue::{BatchId, BatchState, Catalog};
 use serde_json::{Value, json};
 
 /// Lines of each list of a result; its counts say how many there are.
@@ -19,7 +19,7 @@ const LINES_MAX: i64 = 1000;
 /// A package whose deposit has ended since its depositor was last told.
 struct News {
     name: String,
-    batch: i64,
+    batch: BatchId,
     was: State,
     is: State,
     text: Option<Value>,
@@ -34,7 +34,7 @@ pub(super) async fn tell(db: &Db, watch: &WatchSection) -> Result<()> {
             let text = format!("{text:#}\n").into_bytes();
             if let Err(error) = beside::write(watch, &one.name, RESULT_SUFFIX, text).await {
                 // It is tried again at the next round.
-                tracing::warn!(batch = one.batch, "{error}");
+                tracing::warn!(batch = one.batch.number(), "{error}");
                 continue;
             }
         }

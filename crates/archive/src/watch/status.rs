@@ -8,9 +8,9 @@ use crate::config::WatchSection;
 use crate::registry::collection;
 use crate::{Error, Result};
 use db::{Db, Micros, Statement, Tx, statement};
-use queue::BatchState;
 use queue::rules::batch::{self, Batch};
 use queue::view::show_time;
+use queue::{BatchId, BatchState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub struct PackageStatus {
     #[serde(serialize_with = "time")]
     pub since: Option<Micros>,
     /// The deposit it was last taken with.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     pub why: String,
 }
 
@@ -96,7 +96,7 @@ impl PackageState {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct LastDeposit {
-    pub batch: i64,
+    pub batch: BatchId,
     pub name: String,
     pub state: String,
     #[serde(serialize_with = "time")]
@@ -187,7 +187,7 @@ fn packages(
 }
 
 /// A batch; `None` if there is none of this number any more.
-fn load(tx: &mut Tx<'_>, id: i64) -> Result<Option<Batch>> {
+fn load(tx: &mut Tx<'_>, id: BatchId) -> Result<Option<Batch>> {
     match batch::load(tx, id) {
         Ok(batch) => Ok(Some(batch)),
         Err(queue::Error::Unknown { .. }) => Ok(None),
@@ -198,7 +198,7 @@ fn load(tx: &mut Tx<'_>, id: i64) -> Result<Option<Batch>> {
 fn deposits(tx: &mut Tx<'_>, watch: &WatchSection) -> Result<Vec<LastDeposit>> {
     const NEWEST: Statement = statement!(watch::newest_batches_of);
     let submitter = super::submitter(watch);
-    let ids: Vec<(i64,)> = tx.query(&NEWEST, &db::params![&submitter, DEPOSITS])?;
+    let ids: Vec<(BatchId,)> = tx.query(&NEWEST, &db::params![&submitter, DEPOSITS])?;
     let mut deposits = Vec::new();
     for (id,) in ids {
         let Some(batch) = load(tx, id)? else { continue };

@@ -1,6 +1,7 @@
 use super::*;
 use crate::app::WorkSpace;
 use db::{Address, Clock, Db, Options};
+use queue::BatchId;
 use std::path::Path;
 
 struct Case {
@@ -35,7 +36,7 @@ impl Case {
         self.db.write(move |tx| step(tx, &watch, &listing)).await.unwrap()
     }
 
-    async fn take(&self, ready: &Ready, batch: i64) -> bool {
+    async fn take(&self, ready: &Ready, batch: BatchId) -> bool {
         let (watch, ready) = (self.watch.clone(), ready.clone());
         self.db.write(move |tx| take(tx, &watch, &ready, batch)).await.unwrap()
     }
@@ -51,8 +52,8 @@ async fn a_package_is_ready_until_one_process_takes_it() {
     assert_eq!(ready.len(), 1);
     assert_eq!((ready[0].name.as_str(), ready[0].previous_batch), ("a.zip", None));
     assert_eq!(case.look(1).await, ready, "a process that died before it took it loses nothing");
-    assert!(case.take(&ready[0], 7).await);
-    assert!(!case.take(&ready[0], 8).await, "the second comes too late");
+    assert!(case.take(&ready[0], BatchId::new(7)).await);
+    assert!(!case.take(&ready[0], BatchId::new(8)).await, "the second comes too late");
     assert_eq!(case.look(1000).await, []);
 }
 
@@ -62,16 +63,16 @@ async fn a_changed_package_is_a_new_version_and_a_deleted_one_is_forgotten() {
     case.put("a.zip", "one");
     case.look(0).await;
     let ready = case.look(60).await;
-    case.take(&ready[0], 7).await;
+    case.take(&ready[0], BatchId::new(7)).await;
     case.put("a.zip", "more");
     assert_eq!(case.look(1).await, []);
     let ready = case.look(60).await;
-    assert_eq!(ready[0].previous_batch, Some(7));
+    assert_eq!(ready[0].previous_batch, Some(BatchId::new(7)));
     case.put("a.zip", "and more");
     case.look(1).await;
-    assert!(!case.take(&ready[0], 8).await, "it is not what was ready any more");
+    assert!(!case.take(&ready[0], BatchId::new(8)).await, "it is not what was ready any more");
     let ready = case.look(60).await;
-    assert!(case.take(&ready[0], 9).await);
+    assert!(case.take(&ready[0], BatchId::new(9)).await);
     std::fs::remove_file(case.dir.path().join("in/a.zip")).unwrap();
     case.look(1).await;
     case.put("a.zip", "and more");
@@ -85,13 +86,13 @@ async fn what_left_before_its_depositor_was_told_is_remembered_until_then() {
     case.put("a.zip", "one");
     case.look(0).await;
     let ready = case.look(60).await;
-    case.take(&ready[0], 7).await;
+    case.take(&ready[0], BatchId::new(7)).await;
     std::fs::remove_file(case.dir.path().join("in/a.zip")).unwrap();
     case.look(1).await;
     case.look(1).await;
     let (path, known) = (case.watch.path.clone(), "a.zip");
     let states = case.db.read(move |tx| super::known(tx, &path)).await.unwrap();
-    assert_eq!((states[known].state, states[known].batch), (State::Left, Some(7)));
+    assert_eq!((states[known].state, states[known].batch), (State::Left, Some(BatchId::new(7))));
     // Should it come back meanwhile, it is new all the same.
     case.put("a.zip", "one");
     assert_eq!(case.look(1).await, []);
@@ -144,7 +145,7 @@ async fn what_is_ready_is_deposited_once_with_a_receipt() {
     );
     let written = std::fs::read(case.dir.path().join("in/letter.txt.receipt.json")).unwrap();
     let written: serde_json::Value = serde_json::from_slice(&written).unwrap();
-    assert_eq!(written["batch"], receipts[0].batch);
+    assert_eq!(written["batch"], receipts[0].batch.number());
     // Its next version waits until this one has ended.
     case.put("letter.txt", "Dear Ann, again");
     poller.poll(&case.watch).await.unwrap();

@@ -11,6 +11,7 @@ mod sqlite;
 
 use crate::catalog::{Pipeline, Stage};
 use crate::error::Result;
+use crate::id::{BatchId, JobId, PipelineId, StageId, WorkerId};
 use crate::rules::draft::Draft;
 use crate::rules::line::Ahead;
 use crate::rules::operator::JobRow;
@@ -20,7 +21,7 @@ use std::collections::{BTreeSet, HashMap};
 /// What a transaction that adds jobs gets.
 pub(crate) struct Entered {
     /// The jobs' ids, ascending.
-    pub ids: Vec<i64>,
+    pub ids: Vec<JobId>,
     /// Whether anything is held at all.
     pub holds: bool,
     /// The jobs that stand before them in the lines for their locks.
@@ -30,7 +31,7 @@ pub(crate) struct Entered {
 /// A lock that a claim wants for a job.
 pub(crate) struct LockRequest<'a> {
     pub lock: &'a str,
-    pub job: i64,
+    pub job: JobId,
     pub token: i64,
     /// None for a job that is only put into the worker's buffer.
     pub started_at: Option<Micros>,
@@ -43,18 +44,18 @@ pub(crate) struct LockRequest<'a> {
 /// For whom a claim takes locks.
 #[derive(Clone, Copy)]
 pub(crate) struct Claimant {
-    pub worker: i64,
-    pub stage: i64,
+    pub worker: WorkerId,
+    pub stage: StageId,
     pub now: Micros,
 }
 
 /// The steps that the engines take differently.
 pub(crate) trait Steps {
     /// Waits for a transaction that deletes the pipeline, and keeps others from deleting it.
-    fn enter_pipeline(&self, tx: &mut Tx<'_>, pipeline: i64) -> Result<()>;
+    fn enter_pipeline(&self, tx: &mut Tx<'_>, pipeline: PipelineId) -> Result<()>;
 
     /// Waits for transactions that add to the pipeline, and keeps others out.
-    fn close_pipeline(&self, tx: &mut Tx<'_>, pipeline: i64) -> Result<()>;
+    fn close_pipeline(&self, tx: &mut Tx<'_>, pipeline: PipelineId) -> Result<()>;
 
     /// I9: waits for a transaction that pauses or holds, whose rows the claim then sees.
     fn enter_claims(&self, tx: &mut Tx<'_>) -> Result<()>;
@@ -63,16 +64,16 @@ pub(crate) trait Steps {
     fn stop_claims(&self, tx: &mut Tx<'_>) -> Result<()>;
 
     /// Returns whether one more claim may look at a stage now.
-    fn enter_lane(&self, tx: &mut Tx<'_>, stage: i64) -> Result<bool>;
+    fn enter_lane(&self, tx: &mut Tx<'_>, stage: StageId) -> Result<bool>;
 
     /// I7: locks the rows of batches, in the order of `ids`.
-    fn lock_batches(&self, tx: &mut Tx<'_>, ids: &[i64]) -> Result<()>;
+    fn lock_batches(&self, tx: &mut Tx<'_>, ids: &[BatchId]) -> Result<()>;
 
     /// Waits for claims that look at budgets, and keeps others out.
     fn lock_resources(&self, tx: &mut Tx<'_>) -> Result<()>;
 
     /// Finds a job and locks its rows, so that what is decided about it stays true.
-    fn find_job(&self, tx: &mut Tx<'_>, job: i64) -> Result<JobRow>;
+    fn find_job(&self, tx: &mut Tx<'_>, job: JobId) -> Result<JobRow>;
 
     /// Returns ids for history rows; None where the server numbers them as they are written.
     fn history_ids(&self, tx: &mut Tx<'_>, count: usize) -> Result<Vec<Option<i64>>>;
@@ -92,7 +93,7 @@ pub(crate) trait Steps {
         pipeline: &Pipeline,
         who: &str,
         draft: &Draft<'_>,
-    ) -> Result<Option<(i64, i64)>>;
+    ) -> Result<Option<(JobId, JobId)>>;
 
     /// Returns the ids of the jobs to add and who stands before them; None if the pipeline is gone.
     /// Coalescing pipelines look at owners of locks only: their waiting jobs merge.
@@ -110,7 +111,7 @@ pub(crate) trait Steps {
         now: Micros,
         stage: &Stage,
         drafts: &[Draft<'_>],
-    ) -> Result<HashMap<i64, i64>>;
+    ) -> Result<HashMap<JobId, JobId>>;
 
     /// I3: takes locks in the order given and removes the waiting rows of the jobs that got theirs.
     /// Returns which did.
@@ -154,7 +155,7 @@ fn take_contested(
         .iter()
         .zip(&taken)
         .filter(|(_, taken)| **taken)
-        .map(|(w, _)| [Value::Int(w.job)])
+        .map(|(w, _)| [Value::from(w.job)])
         .collect();
     tx.send_each(&LEAVE, &[], &gone)?;
     Ok(taken)

@@ -7,6 +7,7 @@ use super::{
 use crate::catalog::{Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::error::{Error, Result};
+use crate::id::{BatchId, JobId, PipelineId, StageId};
 use crate::rules::draft::Draft;
 use crate::rules::line;
 use crate::rules::operator::{JobRow, look};
@@ -19,12 +20,12 @@ const FIND_TRIES_MAX: usize = 8;
 pub(super) struct Postgres;
 
 impl Steps for Postgres {
-    fn enter_pipeline(&self, tx: &mut Tx<'_>, pipeline: i64) -> Result<()> {
+    fn enter_pipeline(&self, tx: &mut Tx<'_>, pipeline: PipelineId) -> Result<()> {
         const ENTER: Statement = statement!(add::enter_pipeline);
         Ok(tx.send(&ENTER, &db::params![pipeline])?)
     }
 
-    fn close_pipeline(&self, tx: &mut Tx<'_>, pipeline: i64) -> Result<()> {
+    fn close_pipeline(&self, tx: &mut Tx<'_>, pipeline: PipelineId) -> Result<()> {
         const CLOSE: Statement = statement!(pipelines::close_pipeline);
         Ok(tx.send(&CLOSE, &db::params![pipeline])?)
     }
@@ -41,15 +42,15 @@ impl Steps for Postgres {
 
     /// Two claims at a time: claims of hundreds of jobs each would otherwise spend their time
     /// stepping over rows that the others have locked.
-    fn enter_lane(&self, tx: &mut Tx<'_>, stage: i64) -> Result<bool> {
+    fn enter_lane(&self, tx: &mut Tx<'_>, stage: StageId) -> Result<bool> {
         const LANE: Statement = statement!(claim::claim_lane);
         Ok(tx.one::<(bool,)>(&LANE, &db::params![stage])?.0)
     }
 
-    fn lock_batches(&self, tx: &mut Tx<'_>, ids: &[i64]) -> Result<()> {
+    fn lock_batches(&self, tx: &mut Tx<'_>, ids: &[BatchId]) -> Result<()> {
         const LOCK: Statement = statement!(batch::lock_batch);
         for id in ids {
-            tx.send(&LOCK, &[Value::Int(*id)])?;
+            tx.send(&LOCK, &[Value::from(id)])?;
         }
         Ok(())
     }
@@ -59,7 +60,7 @@ impl Steps for Postgres {
         Ok(tx.send(&LOCK, &[])?)
     }
 
-    fn find_job(&self, tx: &mut Tx<'_>, job: i64) -> Result<JobRow> {
+    fn find_job(&self, tx: &mut Tx<'_>, job: JobId) -> Result<JobRow> {
         const LOCK: Statement = statement!(operator::lock_job);
         // A job that moved between the two statements is looked up again.
         for _ in 0..FIND_TRIES_MAX {
@@ -97,11 +98,11 @@ impl Steps for Postgres {
         let wanted: Vec<(String,)> = tx.each(&WANTED, &[], &rows)?;
         let rows: Vec<[Value<'_>; 1]> = wanted.iter().map(|(lock,)| [Value::from(lock)]).collect();
         let mut promoted: Vec<[Value<'_>; 2]> = Vec::new();
-        for (id, stage, state) in tx.each::<(i64, i64, State), 1>(&PROMOTE, &[], &rows)? {
+        for (id, stage, state) in tx.each::<(JobId, StageId, State), 1>(&PROMOTE, &[], &rows)? {
             // A claim may have skipped a ready row while it was locked, so its stage is woken too.
             tx.wake(stage);
             if state == State::Parked {
-                promoted.push([Value::Int(id), Value::from(State::Ready)]);
+                promoted.push([Value::from(id), Value::from(State::Ready)]);
             }
         }
         Ok(tx.send_each(&STATE, &[Value::Int(now)], &promoted)?)
@@ -114,7 +115,7 @@ impl Steps for Postgres {
         pipeline: &Pipeline,
         who: &str,
         draft: &Draft<'_>,
-    ) -> Result<Option<(i64, i64)>> {
+    ) -> Result<Option<(JobId, JobId)>> {
         const ADD: Statement = statement!(add::add_at_once);
         self.enter_pipeline(tx, pipeline.id)?;
         let params = db::params![
@@ -152,7 +153,7 @@ impl Steps for Postgres {
         let (mut ids, mut in_line, mut holds) =
             (Vec::with_capacity(drafts.len()), Vec::new(), false);
         for (id, held, lock, owns) in
-            tx.each::<(i64, bool, Option<String>, bool), 1>(&ADDS, &common, &rows)?
+            tx.each::<(JobId, bool, Option<String>, bool), 1>(&ADDS, &common, &rows)?
         {
             match lock {
                 Some(lock) => in_line.push((lock, id, owns)),
@@ -174,13 +175,13 @@ impl Steps for Postgres {
         now: Micros,
         stage: &Stage,
         drafts: &[Draft<'_>],
-    ) -> Result<HashMap<i64, i64>> {
+    ) -> Result<HashMap<JobId, JobId>> {
         let mut order: Vec<&Draft<'_>> = drafts.iter().collect();
         order.sort_by(|a, b| (&a.lock, &a.key, a.id).cmp(&(&b.lock, &b.key, b.id)));
         let common = db::params![now, stage.id];
-        let ids: Vec<(i64, String, Option<String>)> =
+        let ids: Vec<(JobId, String, Option<String>)> =
             tx.each(&INSERT_WAITING, &common, &waiting_rows(&order))?;
-        let waiting: HashMap<(&str, &str), i64> = ids
+        let waiting: HashMap<(&str, &str), JobId> = ids
             .iter()
             .filter_map(|(id, lock, key)| Some(((lock.as_str(), key.as_deref()?), *id)))
             .collect();

@@ -3,6 +3,7 @@
 use super::{Claimant, Entered, INSERT_WAITING, LockRequest, Steps, take_contested, waiting_rows};
 use crate::catalog::{Pipeline, Stage};
 use crate::error::Result;
+use crate::id::{BatchId, JobId, PipelineId, StageId};
 use crate::rules::draft::Draft;
 use crate::rules::line;
 use crate::rules::operator::{JobRow, look};
@@ -12,11 +13,11 @@ use std::collections::{BTreeSet, HashMap};
 pub(super) struct Sqlite;
 
 impl Steps for Sqlite {
-    fn enter_pipeline(&self, _: &mut Tx<'_>, _: i64) -> Result<()> {
+    fn enter_pipeline(&self, _: &mut Tx<'_>, _: PipelineId) -> Result<()> {
         Ok(())
     }
 
-    fn close_pipeline(&self, _: &mut Tx<'_>, _: i64) -> Result<()> {
+    fn close_pipeline(&self, _: &mut Tx<'_>, _: PipelineId) -> Result<()> {
         Ok(())
     }
 
@@ -28,11 +29,11 @@ impl Steps for Sqlite {
         Ok(())
     }
 
-    fn enter_lane(&self, _: &mut Tx<'_>, _: i64) -> Result<bool> {
+    fn enter_lane(&self, _: &mut Tx<'_>, _: StageId) -> Result<bool> {
         Ok(true)
     }
 
-    fn lock_batches(&self, _: &mut Tx<'_>, _: &[i64]) -> Result<()> {
+    fn lock_batches(&self, _: &mut Tx<'_>, _: &[BatchId]) -> Result<()> {
         Ok(())
     }
 
@@ -40,7 +41,7 @@ impl Steps for Sqlite {
         Ok(())
     }
 
-    fn find_job(&self, tx: &mut Tx<'_>, job: i64) -> Result<JobRow> {
+    fn find_job(&self, tx: &mut Tx<'_>, job: JobId) -> Result<JobRow> {
         look(tx, job)
     }
 
@@ -63,7 +64,7 @@ impl Steps for Sqlite {
         let rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::from(lock)]).collect();
         let wanted: Vec<(String,)> = tx.each(&WANTED, &[], &rows)?;
         let rows: Vec<[Value<'_>; 1]> = wanted.iter().map(|(lock,)| [Value::from(lock)]).collect();
-        for (stage,) in tx.each::<(i64,), 1>(&PROMOTE, &[Value::Int(now)], &rows)? {
+        for (stage,) in tx.each::<(StageId,), 1>(&PROMOTE, &[Value::Int(now)], &rows)? {
             tx.wake(stage);
         }
         Ok(())
@@ -77,7 +78,7 @@ impl Steps for Sqlite {
         _: &Pipeline,
         _: &str,
         _: &Draft<'_>,
-    ) -> Result<Option<(i64, i64)>> {
+    ) -> Result<Option<(JobId, JobId)>> {
         Ok(None)
     }
 
@@ -103,7 +104,7 @@ impl Steps for Sqlite {
         now: Micros,
         stage: &Stage,
         drafts: &[Draft<'_>],
-    ) -> Result<HashMap<i64, i64>> {
+    ) -> Result<HashMap<JobId, JobId>> {
         let order: Vec<&Draft<'_>> = drafts.iter().collect();
         let new =
             tx.each_hit(&INSERT_WAITING, &db::params![now, stage.id], &waiting_rows(&order), 0)?;
@@ -122,8 +123,8 @@ impl Steps for Sqlite {
 }
 
 /// Merges a job into the waiting one of its key: the more urgent priority, the earlier due time.
-fn merge(tx: &mut Tx<'_>, draft: &Draft<'_>) -> Result<i64> {
+fn merge(tx: &mut Tx<'_>, draft: &Draft<'_>) -> Result<JobId> {
     const MERGE: Statement = statement!(add::merge_waiting);
     let params = db::params![&draft.lock, &draft.key, draft.priority, draft.due];
-    Ok(tx.one::<(i64,)>(&MERGE, &params)?.0)
+    Ok(tx.one::<(JobId,)>(&MERGE, &params)?.0)
 }

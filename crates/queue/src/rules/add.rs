@@ -5,6 +5,7 @@ use crate::catalog::Pipeline;
 use crate::codes::{State, Status};
 use crate::engine::{self, Entered};
 use crate::error::{Entity, Error, Result};
+use crate::id::JobId;
 use crate::job::{Added, JobError, NewJob};
 use crate::rules::counts::Counts;
 use crate::rules::draft::{Draft, DraftIndex, check, draft, draft_all};
@@ -94,7 +95,7 @@ pub fn add_failed(
     who: &str,
     job: &NewJob,
     error: &JobError,
-) -> Result<i64> {
+) -> Result<JobId> {
     check(pipeline, job)?;
     Counts::lock(tx, job.batch.into_iter())?;
     let ids = tx.next_ids("job_ids", 1)?;
@@ -149,7 +150,7 @@ fn line_up(
     now: Micros,
     pipeline: &Pipeline,
     drafts: &mut [Draft<'_>],
-) -> Result<HashMap<i64, i64>> {
+) -> Result<HashMap<JobId, JobId>> {
     let gone = || Error::unknown(Entity::Queue, &pipeline.name, "it was deleted; create it again");
     let entered = engine::of(tx).enter_adds(tx, pipeline, drafts)?;
     let Entered { ids, holds, ahead } = entered.ok_or_else(gone)?;
@@ -169,7 +170,7 @@ fn add_one(
     pipeline: &Pipeline,
     who: &str,
     drafts: &mut [Draft<'_>],
-) -> Result<Option<HashMap<i64, i64>>> {
+) -> Result<Option<HashMap<JobId, JobId>>> {
     let [draft] = drafts else { return Ok(None) };
     if !pipeline.coalesces {
         return Ok(None);
@@ -224,7 +225,11 @@ fn insert_jobs(
 }
 
 /// A job that was added again has the newer payload and the more urgent priority.
-fn renew_payloads(tx: &mut Tx<'_>, drafts: &[Draft<'_>], merged: &HashMap<i64, i64>) -> Result<()> {
+fn renew_payloads(
+    tx: &mut Tx<'_>,
+    drafts: &[Draft<'_>],
+    merged: &HashMap<JobId, JobId>,
+) -> Result<()> {
     const RENEW: Statement = statement!(add::renew_payload);
     for draft in drafts {
         if let Some(existing) = merged.get(&draft.id) {

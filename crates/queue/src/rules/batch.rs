@@ -14,6 +14,7 @@ use crate::catalog::Catalog;
 use crate::codes::BatchState;
 use crate::engine;
 use crate::error::{Entity, Error, Result};
+use crate::id::{BatchId, JobId, PipelineId};
 use crate::rules::operator::hold::{self, Group};
 use crate::rules::operator::{Actor, cancel};
 use crate::rules::preparing;
@@ -28,7 +29,7 @@ pub struct NewBatch<'a> {
     /// What people call it.
     pub label: &'a str,
     /// The pipeline that its jobs are added to.
-    pub pipeline: i64,
+    pub pipeline: PipelineId,
     /// The collection that it belongs to.
     pub collection: Option<&'a str>,
     /// Who submitted it.
@@ -43,11 +44,11 @@ pub struct NewBatch<'a> {
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// Its id.
-    pub id: i64,
+    pub id: BatchId,
     /// What people call it.
     pub label: String,
     /// The pipeline that its jobs are added to.
-    pub pipeline: i64,
+    pub pipeline: PipelineId,
     /// The collection that it belongs to.
     pub collection: Option<String>,
     /// Who submitted it.
@@ -116,7 +117,7 @@ impl Batch {
 }
 
 /// Opens a batch; it is pending, and none of it is worked on, until [`accept`].
-pub fn create(tx: &mut Tx<'_>, now: Micros, batch: &NewBatch<'_>) -> Result<i64> {
+pub fn create(tx: &mut Tx<'_>, now: Micros, batch: &NewBatch<'_>) -> Result<BatchId> {
     const INSERT: Statement = statement!(batch::insert_batch);
     if batch.priority.is_some_and(|p| !(0..=99).contains(&p)) {
         return Err(Error::BadInput(
@@ -141,7 +142,7 @@ pub fn create(tx: &mut Tx<'_>, now: Micros, batch: &NewBatch<'_>) -> Result<i64>
 }
 
 /// Reads a batch.
-pub fn load(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
+pub fn load(tx: &mut Tx<'_>, batch: BatchId) -> Result<Batch> {
     const LOAD: Statement = statement!(batch::load_batch);
     let hint = "`accession batches list` shows those there are";
     tx.first(&LOAD, &db::params![batch])?.ok_or_else(|| Error::unknown(Entity::Batch, batch, hint))
@@ -151,11 +152,11 @@ pub fn load(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
 pub fn list(
     tx: &mut Tx<'_>,
     state: Option<BatchState>,
-    before: Option<i64>,
+    before: Option<BatchId>,
     limit: i64,
 ) -> Result<Vec<Batch>> {
     const LIST: Statement = statement!(batch::list_batches);
-    Ok(tx.query(&LIST, &db::params![before.unwrap_or(i64::MAX), state, limit])?)
+    Ok(tx.query(&LIST, &db::params![before.unwrap_or(BatchId::new(i64::MAX)), state, limit])?)
 }
 
 /// Batches that are under way, and their jobs that have not ended.
@@ -165,13 +166,13 @@ pub fn count_open(tx: &mut Tx<'_>) -> Result<(i64, i64)> {
 }
 
 /// Locks a batch's row until the end of the transaction.
-pub fn lock(tx: &mut Tx<'_>, batch: i64) -> Result<Batch> {
+pub fn lock(tx: &mut Tx<'_>, batch: BatchId) -> Result<Batch> {
     engine::of(tx).lock_batches(tx, &[batch])?;
     load(tx, batch)
 }
 
 /// The all-or-nothing moment: from here every entry becomes a job.
-pub fn accept(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<Batch> {
+pub fn accept(tx: &mut Tx<'_>, now: Micros, batch: BatchId) -> Result<Batch> {
     const ACCEPT: Statement = statement!(batch::accept_batch);
     const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = lock(tx, batch)?;
@@ -191,7 +192,7 @@ pub fn accept(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<Batch> {
 }
 
 /// A batch whose payload cannot be expanded: failed, and reported all the same.
-pub fn fail(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Batch> {
+pub fn fail(tx: &mut Tx<'_>, now: Micros, batch: BatchId, error: &str) -> Result<Batch> {
     let found = lock(tx, batch)?;
     if found.state != BatchState::Pending {
         return Err(Error::Refused(format!(
@@ -209,7 +210,7 @@ pub fn fail(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Bat
 pub(crate) fn fail_with_its_job(
     tx: &mut Tx<'_>,
     now: Micros,
-    batch: i64,
+    batch: BatchId,
     error: &str,
 ) -> Result<Batch> {
     const DROP: Statement = statement!(batch::drop_entries);
@@ -217,7 +218,7 @@ pub(crate) fn fail_with_its_job(
     mark_failed(tx, now, batch, error)
 }
 
-fn mark_failed(tx: &mut Tx<'_>, now: Micros, batch: i64, error: &str) -> Result<Batch> {
+fn mark_failed(tx: &mut Tx<'_>, now: Micros, batch: BatchId, error: &str) -> Result<Batch> {
     const FAIL: Statement = statement!(batch::fail_batch);
     tx.send(&FAIL, &db::params![batch, error, now])?;
     tx.wake(TOPIC);
@@ -231,7 +232,7 @@ pub fn priority_of_size(jobs: i64) -> i64 {
 }
 
 /// Holds a pending or processing batch.
-pub fn hold(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, batch: i64) -> Result<()> {
+pub fn hold(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, batch: BatchId) -> Result<()> {
     let found = lock(tx, batch)?;
     if !matches!(found.state, BatchState::Pending | BatchState::Processing) {
         return Err(Error::Refused(format!(
@@ -245,14 +246,14 @@ pub fn hold(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, batch: i64) -> Resul
 }
 
 /// Lets a held batch go on.
-pub fn release(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
+pub fn release(tx: &mut Tx<'_>, now: Micros, batch: BatchId) -> Result<()> {
     lock(tx, batch)?;
     hold::release_group(tx, Group::Batch(batch))?;
     preparing::release(tx, now, batch, "its batch is released")?;
     set_held(tx, now, batch, false)
 }
 
-fn set_held(tx: &mut Tx<'_>, now: Micros, batch: i64, held: bool) -> Result<()> {
+fn set_held(tx: &mut Tx<'_>, now: Micros, batch: BatchId, held: bool) -> Result<()> {
     const HELD: Statement = statement!(batch::set_batch_held);
     tx.send(&HELD, &db::params![batch, held, now])?;
     tx.wake(TOPIC);
@@ -266,10 +267,10 @@ pub fn cancel_some(
     now: Micros,
     catalog: &Catalog,
     actor: Actor<'_>,
-    batch: i64,
-    after: i64,
+    batch: BatchId,
+    after: JobId,
     limit: i64,
-) -> Result<Option<i64>> {
+) -> Result<Option<JobId>> {
     const OPEN: Statement = statement!(batch::open_jobs_of_batch);
     const DROP: Statement = statement!(batch::drop_entries);
     const UNCOUNT: Statement = statement!(batch::uncount_entries);
@@ -279,7 +280,7 @@ pub fn cancel_some(
         tx.send(&UNCOUNT, &db::params![batch, i64::try_from(entries).unwrap_or(0), now])?;
         finish_if_done(tx, now, batch)?;
     }
-    let ids: Vec<(i64,)> = tx.query(&OPEN, &db::params![batch, after, limit])?;
+    let ids: Vec<(JobId,)> = tx.query(&OPEN, &db::params![batch, after, limit])?;
     for (id,) in &ids {
         // Refused: it has ended or been asked since, or it can only go forward.
         match cancel::cancel(tx, now, catalog, actor, *id) {
@@ -291,7 +292,7 @@ pub fn cancel_some(
 }
 
 /// There may be nothing left to wait for.
-fn finish_if_done(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
+fn finish_if_done(tx: &mut Tx<'_>, now: Micros, batch: BatchId) -> Result<()> {
     const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = load(tx, batch)?;
     if found.open == 0 && found.state == BatchState::Processing {
@@ -303,7 +304,7 @@ fn finish_if_done(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
 
 /// Marks a held or failed batch deleted; its jobs are cancelled by [`cancel_some`] first, and its
 /// reports are kept.
-pub fn delete(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
+pub fn delete(tx: &mut Tx<'_>, now: Micros, batch: BatchId) -> Result<()> {
     const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = lock(tx, batch)?;
     refuse_delete(&found)?;
@@ -336,7 +337,7 @@ pub fn refuse_delete(batch: &Batch) -> Result<()> {
 }
 
 /// Asks for a new report of a batch that has one.
-pub fn report_again(tx: &mut Tx<'_>, now: Micros, batch: i64) -> Result<()> {
+pub fn report_again(tx: &mut Tx<'_>, now: Micros, batch: BatchId) -> Result<()> {
     const REPORT: Statement = statement!(batch::batch_to_reporting);
     let found = lock(tx, batch)?;
     if !matches!(found.state, BatchState::Completed | BatchState::Failed) || found.open > 0 {

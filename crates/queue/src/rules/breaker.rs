@@ -2,6 +2,7 @@
 //! known to need it wait together, and one probe at a time checks whether it is up again.
 
 use crate::error::Result;
+use crate::id::{JobId, StageId};
 use crate::job::JobError;
 use crate::rules::line::{self, Candidate};
 use crate::rules::running::Run;
@@ -34,7 +35,7 @@ pub struct Target {
     /// The wait between probes.
     pub probe_wait: Micros,
     /// The job that probes it now.
-    pub probe_job: Option<i64>,
+    pub probe_job: Option<JobId>,
     /// Why.
     pub reason: Option<String>,
 }
@@ -93,7 +94,7 @@ impl Breakers {
     }
 
     /// A job of this claim is the probe of the target.
-    pub fn note_probe(&mut self, target: &str, job: i64) {
+    pub fn note_probe(&mut self, target: &str, job: JobId) {
         if let Some(target) = self.targets.get_mut(target) {
             target.probe_job = Some(job);
         }
@@ -197,7 +198,7 @@ pub(crate) fn probe_over(
 pub(crate) fn succeeded(
     tx: &mut Tx<'_>,
     work: &mut SettleBatch<'_>,
-    job: i64,
+    job: JobId,
     probe: Option<&str>,
 ) -> Result<()> {
     const NEEDS: Statement = statement!(breaker::job_targets);
@@ -226,7 +227,7 @@ pub(crate) fn succeeded(
 }
 
 /// Records which job probes a target.
-pub(crate) fn probing(tx: &mut Tx<'_>, target: &str, job: i64, token: i64) -> Result<()> {
+pub(crate) fn probing(tx: &mut Tx<'_>, target: &str, job: JobId, token: i64) -> Result<()> {
     const PROBING: Statement = statement!(breaker::set_probe);
     tx.send(&PROBING, &db::params![target, job, token])?;
     Ok(())
@@ -244,7 +245,8 @@ pub(crate) fn release_some(tx: &mut Tx<'_>, now: Micros, breakers: &Breakers) ->
 fn release(tx: &mut Tx<'_>, now: Micros, target: &str) -> Result<()> {
     const BLOCKED: Statement = statement!(line::blocked_jobs);
     const FORGET: Statement = statement!(breaker::forget_target);
-    let rows: Vec<(i64, i64, String)> = tx.query(&BLOCKED, &db::params![target, 4, RELEASE_MAX])?;
+    let rows: Vec<(JobId, StageId, String)> =
+        tx.query(&BLOCKED, &db::params![target, 4, RELEASE_MAX])?;
     let done = (rows.len() as i64) < RELEASE_MAX;
     let candidates: Vec<Candidate> =
         rows.into_iter().map(|(id, stage, lock)| Candidate { id, stage, lock }).collect();

@@ -4,6 +4,7 @@
 use crate::codes::State;
 use crate::engine;
 use crate::error::{Error, Result};
+use crate::id::{JobId, StageId, WorkerId};
 use crate::job::Amounts;
 use crate::rules::line::{self, Candidate};
 use db::{Micros, Statement, Tx, Value, statement};
@@ -35,12 +36,12 @@ struct Resource {
 #[derive(Default)]
 pub struct Budgets {
     resources: BTreeMap<String, Resource>,
-    taken: BTreeMap<i64, Amounts>,
+    taken: BTreeMap<JobId, Amounts>,
 }
 
 impl Budgets {
     /// Reads what there is of each resource, and how much of it is in use.
-    pub fn load(tx: &mut Tx<'_>, worker: i64, capacity: &Amounts) -> Result<Budgets> {
+    pub fn load(tx: &mut Tx<'_>, worker: WorkerId, capacity: &Amounts) -> Result<Budgets> {
         const TOTALS: Statement = statement!(budget::lock_resources);
         const USED: Statement = statement!(budget::used_resources);
         let mut budgets = Budgets::default();
@@ -60,7 +61,7 @@ impl Budgets {
     }
 
     /// Sets the needs of a job aside if they fit.
-    pub fn take(&mut self, job: i64, needs: &Amounts) -> BudgetFit {
+    pub fn take(&mut self, job: JobId, needs: &Amounts) -> BudgetFit {
         let over = |limit: Option<i64>, used: i64, amount: i64| {
             limit.is_some_and(|limit| used + amount > limit)
         };
@@ -99,7 +100,7 @@ impl Budgets {
     }
 
     /// Undoes a take; what it was of.
-    pub fn give_back(&mut self, job: i64) -> Amounts {
+    pub fn give_back(&mut self, job: JobId) -> Amounts {
         let taken = self.taken.remove(&job).unwrap_or_default();
         for (name, amount) in &taken {
             if let Some(resource) = self.resources.get_mut(name) {
@@ -111,7 +112,7 @@ impl Budgets {
     }
 
     /// Records what was taken.
-    pub fn write(&self, tx: &mut Tx<'_>, worker: i64) -> Result<()> {
+    pub fn write(&self, tx: &mut Tx<'_>, worker: WorkerId) -> Result<()> {
         const RESERVE: Statement = statement!(budget::reserve);
         for (job, amounts) in &self.taken {
             for (resource, amount) in amounts {
@@ -129,9 +130,9 @@ pub(crate) fn lock(tx: &mut Tx<'_>) -> Result<()> {
 }
 
 /// Frees what jobs had reserved, and lets jobs that starved for it try again.
-pub fn release(tx: &mut Tx<'_>, now: Micros, jobs: impl Iterator<Item = i64>) -> Result<()> {
+pub fn release(tx: &mut Tx<'_>, now: Micros, jobs: impl Iterator<Item = JobId>) -> Result<()> {
     const FREE: Statement = statement!(budget::free_reservations);
-    let rows: Vec<[Value<'_>; 1]> = jobs.map(|job| [Value::Int(job)]).collect();
+    let rows: Vec<[Value<'_>; 1]> = jobs.map(|job| [Value::from(job)]).collect();
     let freed: BTreeSet<String> =
         tx.each::<(String,), 1>(&FREE, &[], &rows)?.into_iter().map(|r| r.0).collect();
     freed.iter().try_for_each(|resource| feed(tx, now, resource))
@@ -140,7 +141,7 @@ pub fn release(tx: &mut Tx<'_>, now: Micros, jobs: impl Iterator<Item = i64>) ->
 /// Lets jobs that starved for a resource try again.
 pub(crate) fn feed(tx: &mut Tx<'_>, now: Micros, resource: &str) -> Result<()> {
     const STARVED: Statement = statement!(line::blocked_jobs);
-    let rows: Vec<(i64, i64, String)> =
+    let rows: Vec<(JobId, StageId, String)> =
         tx.query(&STARVED, &db::params![resource, State::Starved, RELEASE_MAX])?;
     let candidates: Vec<Candidate> =
         rows.into_iter().map(|(id, stage, lock)| Candidate { id, stage, lock }).collect();

@@ -9,6 +9,7 @@ pub(crate) use rows::Context;
 use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::engine;
 use crate::error::{Error, Result};
+use crate::id::{JobId, StageId, WorkerId};
 use crate::job::Claimed;
 use crate::rules::breaker::Breakers;
 use crate::rules::budget::Budgets;
@@ -31,11 +32,11 @@ const READY: Statement = statement!(claim::ready_jobs);
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The worker that claims.
-    pub worker: i64,
+    pub worker: WorkerId,
     /// How the worker is named in history.
     pub who: &'a str,
     /// The stage to claim from.
-    pub stage: i64,
+    pub stage: StageId,
     /// At most this many jobs.
     pub limit: usize,
     /// How many of them are started at once; the others lie in a buffer until they are.
@@ -107,7 +108,7 @@ pub fn claim_and_look_ahead(
 }
 
 /// Returns whether one more claim may look at a stage now.
-pub fn enter_lane(tx: &mut Tx<'_>, stage: i64) -> Result<bool> {
+pub fn enter_lane(tx: &mut Tx<'_>, stage: StageId) -> Result<bool> {
     engine::of(tx).enter_lane(tx, stage)
 }
 
@@ -150,16 +151,16 @@ fn look_round_and_ahead(
 }
 
 /// Before all that is ready: priority, due time, job.
-const START: (i64, i64, i64) = (-1, 0, 0);
+const START: (i64, Micros, JobId) = (-1, 0, JobId::new(0));
 
-fn page_after(stage: i64, after: (i64, i64, i64), want: usize) -> [Value<'static>; 5] {
+fn page_after(stage: StageId, after: (i64, Micros, JobId), want: usize) -> [Value<'static>; 5] {
     db::params![stage, after.0, after.1, after.2, i64::try_from(want).unwrap_or(i64::MAX)]
 }
 
 /// Jobs whose time has come: ready, or parked if their lock is taken.
 fn wake_due(tx: &mut Tx<'_>, now: Micros, stage: &Stage) -> Result<()> {
     const DUE: Statement = statement!(claim::due_jobs);
-    let due: Vec<(i64, String)> = tx.query(&DUE, &db::params![stage.id, now, DUE_MAX])?;
+    let due: Vec<(JobId, String)> = tx.query(&DUE, &db::params![stage.id, now, DUE_MAX])?;
     let candidates: Vec<Candidate> =
         due.into_iter().map(|(id, lock)| Candidate { id, stage: stage.id, lock }).collect();
     line::make_ready(tx, now, &candidates)
@@ -184,13 +185,13 @@ fn next_due(tx: &mut Tx<'_>, stage: &Stage) -> Result<Option<Micros>> {
 
 /// Whether nothing but held jobs is left in a stage, and nothing can come from an earlier one or
 /// from a batch.
-pub fn is_empty(tx: &mut Tx<'_>, stage: i64) -> Result<bool> {
+pub fn is_empty(tx: &mut Tx<'_>, stage: StageId) -> Result<bool> {
     const LEFT: Statement = statement!(claim::anything_left);
     Ok(tx.first::<(i64,)>(&LEFT, &db::params![stage])?.is_none())
 }
 
 /// Where a waiting job's bytes are.
-pub(crate) fn workspace_of(tx: &mut Tx<'_>, job: i64) -> Result<Option<String>> {
+pub(crate) fn workspace_of(tx: &mut Tx<'_>, job: JobId) -> Result<Option<String>> {
     const WORKSPACE: Statement = statement!(claim::waiting_workspace);
     Ok(tx.first::<(Option<String>,)>(&WORKSPACE, &db::params![job])?.and_then(|r| r.0))
 }

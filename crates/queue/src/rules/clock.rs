@@ -6,6 +6,7 @@
 //! A due time that a person gave with a job (`begun` is 0) is a time and not a distance: it stays.
 
 use crate::error::Result;
+use crate::id::StageId;
 use db::{Micros, Statement, Tx, statement};
 
 /// How far ahead of the clock a moment in the past may be: clocks are corrected by less all the time.
@@ -20,7 +21,7 @@ pub fn follow(tx: &mut Tx<'_>, now: Micros) -> Result<usize> {
     // A worker that lives renews its lease; one that is lost has one lease from now on.
     let workers: Vec<(i64,)> = tx.query(&WORKERS, &db::params![now, ahead])?;
     let targets: Vec<(i64,)> = tx.query(&TARGETS, &db::params![now, ahead])?;
-    let waiting: Vec<(i64,)> = tx.query(&WAITING, &db::params![now, ahead])?;
+    let waiting: Vec<(StageId,)> = tx.query(&WAITING, &db::params![now, ahead])?;
     for (stage,) in &waiting {
         tx.wake(*stage);
     }

@@ -5,6 +5,7 @@
 use crate::codes::{BatchState, Status};
 use crate::engine;
 use crate::error::{Entity, Error, Result};
+use crate::id::BatchId;
 use db::{Micros, Statement, Tx, statement};
 use std::collections::BTreeMap;
 
@@ -20,12 +21,12 @@ struct CountChange {
 /// Changes to the counts of batches.
 #[derive(Default)]
 pub struct Counts {
-    changes: BTreeMap<i64, CountChange>,
+    changes: BTreeMap<BatchId, CountChange>,
 }
 
 impl Counts {
     /// A job of the batch went from one status to another; None is "not there yet".
-    pub fn moved(&mut self, batch: Option<i64>, from: Option<Status>, to: Status) {
+    pub fn moved(&mut self, batch: Option<BatchId>, from: Option<Status>, to: Status) {
         let Some(batch) = batch else { return };
         let change = self.changes.entry(batch).or_default();
         match from {
@@ -36,8 +37,8 @@ impl Counts {
     }
 
     /// Locks the batches' rows, lowest id first, before anything else of them is touched.
-    pub fn lock(tx: &mut Tx<'_>, batches: impl Iterator<Item = i64>) -> Result<()> {
-        let mut ids: Vec<i64> = batches.collect();
+    pub fn lock(tx: &mut Tx<'_>, batches: impl Iterator<Item = BatchId>) -> Result<()> {
+        let mut ids: Vec<BatchId> = batches.collect();
         ids.sort_unstable();
         ids.dedup();
         engine::of(tx).lock_batches(tx, &ids)

@@ -3,6 +3,7 @@
 use crate::catalog::Pipeline;
 use crate::codes::State;
 use crate::error::{Error, Result};
+use crate::id::{BatchId, JobId};
 use crate::job::{NewJob, PRIORITY_DEFAULT};
 use db::Micros;
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ pub(crate) struct Draft<'a> {
     /// The id of the job.
     pub job: &'a NewJob,
     /// 0 until it is given one.
-    pub id: i64,
+    pub id: JobId,
     /// What no two jobs may own at the same time.
     pub lock: String,
     pub key: Option<String>,
@@ -127,7 +128,7 @@ pub(crate) fn draft<'a>(now: Micros, pipeline: &Pipeline, job: &'a NewJob) -> Dr
     let due = job.due.unwrap_or(now);
     Draft {
         job,
-        id: 0,
+        id: JobId::default(),
         key: coalesce_key(pipeline, &job.subject, &lock, job.batch),
         lock,
         priority: job.priority.unwrap_or(PRIORITY_DEFAULT),
@@ -150,12 +151,12 @@ pub(crate) fn coalesce_key(
     pipeline: &Pipeline,
     subject: &str,
     lock: &str,
-    batch: Option<i64>,
+    batch: Option<BatchId>,
 ) -> Option<String> {
     if !pipeline.coalesces {
         return None;
     }
-    let batch = batch.unwrap_or(0);
+    let batch = batch.unwrap_or_default();
     Some(match lock == default_lock(pipeline, subject) {
         true => batch.to_string(),
         false => format!("{batch}/{}/{subject}", pipeline.name),

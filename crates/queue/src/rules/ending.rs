@@ -3,6 +3,7 @@
 use crate::catalog::{Catalog, Pipeline};
 use crate::codes::Status;
 use crate::error::Result;
+use crate::id::{BatchId, JobId, PipelineId, StageId};
 use crate::job::JobError;
 use crate::rules::counts::Counts;
 use crate::rules::history::{Event, Journal, Weight};
@@ -15,13 +16,13 @@ use db::{Micros, Statement, Tx, Value, statement};
 #[derive(Debug, Clone)]
 pub struct Ending<'a> {
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
     /// The id of the stage.
-    pub stage: i64,
+    pub stage: StageId,
     /// Where the job was before.
     pub from: Status,
     /// The batch that it belongs to.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     /// What the job is about.
     pub subject: &'a str,
     /// What no two jobs may own at the same time.
@@ -105,9 +106,9 @@ pub fn cancel(
 /// How a job ended.
 pub struct EndRow {
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
     /// The id of the stage.
-    pub stage: i64,
+    pub stage: StageId,
     /// Why, in a sentence.
     pub why: Option<String>,
     /// Of the run that it succeeded by. With it this row is that change's history (I8): no other is
@@ -146,7 +147,7 @@ fn end_rows(
 }
 
 /// A failed job that goes on, or ends another way: how it ended before is in its history.
-pub(crate) fn forget(tx: &mut Tx<'_>, job: i64) -> Result<()> {
+pub(crate) fn forget(tx: &mut Tx<'_>, job: JobId) -> Result<()> {
     const FORGET: Statement = statement!(ending::forget_endings);
     tx.send_each(&FORGET, &[], &[db::params![job]])?;
     Ok(())
@@ -159,7 +160,7 @@ pub fn resolve_failures(
     now: Micros,
     catalog: &Catalog,
     who: &str,
-    succeeded: &[(i64, i64, &str)],
+    succeeded: &[(JobId, PipelineId, &str)],
     journal: &mut Journal,
     counts: &mut Counts,
 ) -> Result<()> {
@@ -169,7 +170,8 @@ pub fn resolve_failures(
         .map(|(job, pipeline, subject)| db::params![job, pipeline, *subject])
         .collect();
     // Failed job, its pipeline, stage and batch, and the job that made it moot.
-    let resolved: Vec<(i64, i64, i64, Option<i64>, i64)> = tx.each(&RESOLVE, &[], &rows)?;
+    let resolved: Vec<(JobId, PipelineId, StageId, Option<BatchId>, JobId)> =
+        tx.each(&RESOLVE, &[], &rows)?;
     for (job, pipeline, stage, batch, by) in resolved {
         let ending = Ending { job, stage, from: Status::Failed, batch, subject: "", lock: "" };
         let why = format!("superseded by job {by}, which succeeded");

@@ -4,16 +4,17 @@ use crate::catalog::Pipeline;
 use crate::codes::Status;
 use crate::engine;
 use crate::error::Result;
+use crate::id::{JobId, StageId};
 use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
 
 /// Where a job is: in which stage, and how.
-pub type Position = (Option<i64>, Option<Status>);
+pub type Position = (Option<StageId>, Option<Status>);
 
 /// One change, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
     /// When.
     pub at: Micros,
     /// Who acts or acted.
@@ -85,7 +86,7 @@ impl Journal {
 
 impl Event {
     /// Makes an event.
-    pub fn new(job: i64, at: Micros, who: &str, event: &str) -> Event {
+    pub fn new(job: JobId, at: Micros, who: &str, event: &str) -> Event {
         Event {
             job,
             at,
@@ -101,12 +102,12 @@ impl Event {
     }
 
     /// Says where the job was.
-    pub fn from(self, stage: i64, status: Status) -> Event {
+    pub fn from(self, stage: StageId, status: Status) -> Event {
         Event { from: (Some(stage), Some(status)), ..self }
     }
 
     /// Says where the job is now.
-    pub fn to(self, stage: i64, status: Status) -> Event {
+    pub fn to(self, stage: StageId, status: Status) -> Event {
         Event { to: (Some(stage), Some(status)), ..self }
     }
 
@@ -155,7 +156,7 @@ impl FromRow for Event {
 }
 
 /// A job's history, oldest first, at most `limit` rows after the row `after`.
-pub fn of_job(tx: &mut Tx<'_>, job: i64, after: i64, limit: i64) -> Result<Vec<Event>> {
+pub fn of_job(tx: &mut Tx<'_>, job: JobId, after: i64, limit: i64) -> Result<Vec<Event>> {
     const SELECT: Statement = statement!(history::job_history);
     Ok(tx.query(&SELECT, &db::params![job, after, limit])?)
 }

@@ -4,6 +4,7 @@
 use crate::catalog::Catalog;
 use crate::engine;
 use crate::error::{Error, Result};
+use crate::id::{BatchId, JobId, StageId, WorkerId};
 use crate::job::{Amounts, Carryover, Claimed, Lease};
 use crate::rules::budget::Budgets;
 use crate::rules::claim::{self, Request};
@@ -39,7 +40,12 @@ pub struct NewWorker {
 }
 
 /// Registers a worker and gives it its first lease.
-pub fn register(tx: &mut Tx<'_>, now: Micros, worker: &NewWorker, lease: Micros) -> Result<i64> {
+pub fn register(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    worker: &NewWorker,
+    lease: Micros,
+) -> Result<WorkerId> {
     const INSERT: Statement = statement!(lease::insert_worker);
     let id = tx.next_ids("worker_ids", 1)?[0];
     tx.send(
@@ -78,7 +84,7 @@ pub fn refuse_live(tx: &mut Tx<'_>, now: Micros) -> Result<()> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldLease {
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
     /// The fencing token: it grows with every claim (I4).
     pub token: i64,
     /// Whether it has been asked to stop.
@@ -92,7 +98,12 @@ impl FromRow for HeldLease {
 }
 
 /// Renews a lease and says what the database thinks the worker holds.
-pub fn renew(tx: &mut Tx<'_>, now: Micros, worker: i64, lease: Micros) -> Result<Vec<HeldLease>> {
+pub fn renew(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    worker: WorkerId,
+    lease: Micros,
+) -> Result<Vec<HeldLease>> {
     const RENEW: Statement = statement!(lease::renew_lease);
     if tx.execute(&RENEW, &db::params![worker, now, now + lease])? == 0 {
         return Err(Error::LeaseLost(worker));
@@ -101,13 +112,13 @@ pub fn renew(tx: &mut Tx<'_>, now: Micros, worker: i64, lease: Micros) -> Result
 }
 
 /// Returns the leases that the database says a worker holds.
-pub fn holdings(tx: &mut Tx<'_>, worker: i64) -> Result<Vec<HeldLease>> {
+pub fn holdings(tx: &mut Tx<'_>, worker: WorkerId) -> Result<Vec<HeldLease>> {
     const HOLDINGS: Statement = statement!(lease::worker_holdings);
     Ok(tx.query(&HOLDINGS, &db::params![worker])?)
 }
 
 struct LostWorker {
-    id: i64,
+    id: WorkerId,
     name: String,
     host: String,
     pid: i64,
@@ -127,7 +138,7 @@ pub fn reap(
     now: Micros,
     catalog: &Catalog,
     quiet: Option<Micros>,
-) -> Result<Option<i64>> {
+) -> Result<Option<WorkerId>> {
     const EXPIRED: Statement = statement!(lease::expired_worker);
     if let Some(quiet) = quiet
         && engine::of(tx).server_uptime(tx)? < quiet
@@ -138,7 +149,7 @@ pub fn reap(
     let why = format!("worker {} (pid {} on {}) was lost", lost.name, lost.pid, lost.host);
     end(tx, now, catalog, lost.id, "rule", "lost: its lease ran out", &why)?;
     tracing::warn!(
-        worker = lost.id,
+        worker = lost.id.number(),
         name = lost.name,
         host = lost.host,
         pid = lost.pid,
@@ -152,7 +163,7 @@ pub fn deregister(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &Catalog,
-    worker: i64,
+    worker: WorkerId,
     who: &str,
 ) -> Result<()> {
     end(tx, now, catalog, worker, who, STOPPED, "its worker stopped")
@@ -162,7 +173,7 @@ fn end(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &Catalog,
-    worker: i64,
+    worker: WorkerId,
     who: &str,
     ended: &str,
     why: &str,
@@ -171,10 +182,18 @@ fn end(
     const LEASES: Statement = statement!(lease::worker_leases);
     // First, so that a claim under way is waited for and what it got is found here.
     tx.send(&END, &db::params![worker, now, ended])?;
-    let held: Vec<(i64, String, i64, Option<i64>)> = tx.query(&LEASES, &db::params![worker])?;
+    let held: Vec<(JobId, String, i64, Option<BatchId>)> =
+        tx.query(&LEASES, &db::params![worker])?;
     let leases: Vec<Lease> = held
         .into_iter()
-        .map(|(job, lock, token, batch)| Lease { job, lock, token, batch, stage: 0, probe: false })
+        .map(|(job, lock, token, batch)| Lease {
+            job,
+            lock,
+            token,
+            batch,
+            stage: StageId::default(),
+            probe: false,
+        })
         .collect();
     Counts::lock(tx, leases.iter().filter_map(|l| l.batch))?;
     let mut work = SettleBatch::begin(tx, now, catalog, who)?;
@@ -191,7 +210,7 @@ fn end(
 }
 
 /// Batch, collection, targets, work space and priority of a job.
-type Record = (Option<i64>, Option<String>, Option<String>, Option<String>, i64);
+type Record = (Option<BatchId>, Option<String>, Option<String>, Option<String>, i64);
 
 /// For a worker with nothing to do: takes jobs that lie in another's buffer. Safe, because starting
 /// is a write that needs the token they had there. What a claim would skip is skipped here too: a
@@ -215,11 +234,11 @@ pub fn take_over(
     let mut budgets = Budgets::load(tx, request.worker, &context.capacity)?;
     let held = if context.holds { hold::held_names_locked(tx)? } else { HeldNames::default() };
     // I9: a hold takes such jobs back, and until then they stay where they are.
-    let is_held = |batch: Option<i64>, collection: Option<&str>| {
+    let is_held = |batch: Option<BatchId>, collection: Option<&str>| {
         hold::may_be_held(pipeline, stage, true) && held.of(batch, collection).is_some()
     };
     let limit = i64::try_from(request.limit).unwrap_or(i64::MAX);
-    let idle: Vec<(i64, String)> =
+    let idle: Vec<(JobId, String)> =
         tx.query(&IDLE, &db::params![stage.id, request.worker, now - IDLE_CLAIM, limit])?;
     let tokens = tx.next_range("tokens", idle.len())?;
     let mut claimed = Vec::new();
@@ -233,7 +252,7 @@ pub fn take_over(
         }
         tx.send(&MOVE, &db::params![job, request.worker])?;
         tx.send(&TAKE, &db::params![&lock, job, request.worker, token, now])?;
-        let rows: Vec<(i64, String, Option<Vec<u8>>, Micros, i64)> =
+        let rows: Vec<(JobId, String, Option<Vec<u8>>, Micros, i64)> =
             tx.each(&DETAILS, &db::params![stage.id], &[db::params![job]])?;
         let (batch, collection, targets, workspace, priority): Record =
             tx.one(&RECORD, &db::params![job])?;

@@ -7,6 +7,7 @@
 use crate::codes::State;
 use crate::engine;
 use crate::error::Result;
+use crate::id::{JobId, StageId};
 use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,9 +15,9 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// Its id.
-    pub id: i64,
+    pub id: JobId,
     /// The id of the stage.
-    pub stage: i64,
+    pub stage: StageId,
     /// What no two jobs may own at the same time.
     pub lock: String,
 }
@@ -25,14 +26,14 @@ pub struct Candidate {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Ahead {
     /// The job that owns the lock.
-    pub owner: Option<i64>,
+    pub owner: Option<JobId>,
     /// The first job that is ready for it.
-    pub first: Option<i64>,
+    pub first: Option<JobId>,
 }
 
 impl Ahead {
     /// Returns whether job `id` must wait behind another.
-    pub fn blocks(&self, id: i64) -> bool {
+    pub fn blocks(&self, id: JobId) -> bool {
         match self.owner {
             Some(owner) => owner != id,
             None => self.first.is_some_and(|first| first != id),
@@ -50,12 +51,12 @@ pub fn ahead(
 ) -> Result<HashMap<String, Ahead>> {
     const AHEAD: Statement = statement!(line::ahead_in_line);
     let rows: Vec<[Value<'_>; 1]> = locks.iter().map(|lock| [Value::Text(lock)]).collect();
-    let found: Vec<(String, i64, bool)> = tx.each(&AHEAD, &[Value::from(waiting_too)], &rows)?;
+    let found: Vec<(String, JobId, bool)> = tx.each(&AHEAD, &[Value::from(waiting_too)], &rows)?;
     Ok(in_line(found))
 }
 
 /// Of each lock, from rows of a lock, a job, and whether the job owns the lock.
-pub fn in_line(found: impl IntoIterator<Item = (String, i64, bool)>) -> HashMap<String, Ahead> {
+pub fn in_line(found: impl IntoIterator<Item = (String, JobId, bool)>) -> HashMap<String, Ahead> {
     let mut line: HashMap<String, Ahead> = HashMap::new();
     for (lock, id, owns) in found {
         let entry = line.entry(lock).or_default();
@@ -82,7 +83,7 @@ pub fn make_ready(tx: &mut Tx<'_>, now: Micros, jobs: &[Candidate]) -> Result<()
         let entry = ahead.entry(job.lock.clone()).or_default();
         let state = if entry.blocks(job.id) { State::Parked } else { State::Ready };
         entry.first.get_or_insert(job.id);
-        rows.push([Value::Int(job.id), Value::from(state)]);
+        rows.push([Value::from(job.id), Value::from(state)]);
         if state == State::Ready {
             tx.wake(job.stage);
         }

@@ -6,6 +6,7 @@
 use crate::catalog::{Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::error::Result;
+use crate::id::{JobId, StageId, WorkerId};
 use crate::job::{Amounts, Carryover, Claimed, Handover, Lease, Settled, Settlement};
 use crate::rules::claim;
 use crate::rules::history::{Event, Weight};
@@ -15,7 +16,7 @@ use db::{Micros, Statement, Tx, Value, statement};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many more jobs a worker can run at once, by stage.
-pub type FreeSlots = BTreeMap<i64, usize>;
+pub type FreeSlots = BTreeMap<StageId, usize>;
 
 /// A run on its way to the next stage.
 struct StageMove<'w> {
@@ -44,7 +45,7 @@ impl<'w> StageMoves<'w> {
     pub fn begin(
         tx: &mut Tx<'_>,
         now: Micros,
-        worker: i64,
+        worker: WorkerId,
         places: &FreeSlots,
     ) -> Result<StageMoves<'w>> {
         const CONTEXT: Statement = statement!(moving::carry_context);
@@ -117,17 +118,17 @@ impl<'w> StageMoves<'w> {
     }
 
     /// Returns the jobs that are carried on.
-    fn choose(&mut self, tx: &mut Tx<'_>, work: &SettleBatch<'_>) -> Result<BTreeSet<i64>> {
+    fn choose(&mut self, tx: &mut Tx<'_>, work: &SettleBatch<'_>) -> Result<BTreeSet<JobId>> {
         const FIRST: Statement = statement!(moving::first_ready);
         let Some(workspaces) = &self.workspaces else { return Ok(BTreeSet::new()) };
-        let stages: BTreeSet<i64> = self.moves.iter().map(|one| one.next.id).collect();
+        let stages: BTreeSet<StageId> = self.moves.iter().map(|one| one.next.id).collect();
         let rows: Vec<[Value<'_>; 1]> = stages
             .iter()
             .filter(|stage| self.places.get(*stage).is_some_and(|free| *free > 0))
-            .map(|stage| [Value::Int(*stage)])
+            .map(|stage| [Value::from(stage)])
             .collect();
-        let first: BTreeMap<i64, Option<i64>> = tx
-            .each::<(i64, Option<i64>), 1>(&FIRST, &[Value::Int(work.now)], &rows)?
+        let first: BTreeMap<StageId, Option<i64>> = tx
+            .each::<(StageId, Option<i64>), 1>(&FIRST, &[Value::Int(work.now)], &rows)?
             .into_iter()
             .collect();
         let mut chosen = BTreeSet::new();

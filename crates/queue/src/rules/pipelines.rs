@@ -7,6 +7,7 @@ pub use settings::{set, with_settings};
 use crate::catalog::{Catalog, Pipeline, PipelineSettings, StageSettings};
 use crate::engine;
 use crate::error::{Error, Result};
+use crate::id::{BatchId, JobId, PipelineId, StageId};
 use crate::rules::operator::retry::Filter;
 use crate::rules::operator::{Actor, cancel};
 use db::{Micros, Statement, Tx, statement};
@@ -117,7 +118,7 @@ pub fn extend(tx: &mut Tx<'_>, catalog: &Catalog, spec: &PipelineSpec) -> Result
     let restart = restart.map_or(0, |stage| place(&stage.name));
     tx.send(&RESTART, &db::params![there.id, restart])?;
     for (name, settings) in spec.stages.iter().filter(|(name, _)| !known(&name)) {
-        let id = tx.next_ids("stage_ids", 1)?[0];
+        let id: StageId = tx.next_ids("stage_ids", 1)?[0];
         let settings = serde_json::json!(settings).to_string();
         tx.send(&STAGE, &db::params![id, there.id, place(name), name, &settings])?;
     }
@@ -133,7 +134,7 @@ fn insert(tx: &mut Tx<'_>, now: Micros, who: &str, spec: &PipelineSpec) -> Resul
         .as_ref()
         .and_then(|r| spec.stages.iter().position(|(n, _)| n == r))
         .unwrap_or(0);
-    let id = tx.next_ids("pipeline_ids", 1)?[0];
+    let id: PipelineId = tx.next_ids("pipeline_ids", 1)?[0];
     let settings = serde_json::json!(spec.settings).to_string();
     let restart = i64::try_from(restart).unwrap_or(0);
     tx.send(
@@ -151,7 +152,7 @@ fn insert(tx: &mut Tx<'_>, now: Micros, who: &str, spec: &PipelineSpec) -> Resul
         ],
     )?;
     for (position, (name, settings)) in spec.stages.iter().enumerate() {
-        let stage = tx.next_ids("stage_ids", 1)?[0];
+        let stage: StageId = tx.next_ids("stage_ids", 1)?[0];
         let settings = serde_json::json!(settings).to_string();
         tx.send(
             &STAGE,
@@ -168,7 +169,7 @@ pub fn depth(tx: &mut Tx<'_>, pipeline: &Pipeline) -> Result<(i64, i64, i64)> {
 }
 
 /// How many jobs wait in a stage.
-pub fn waiting(tx: &mut Tx<'_>, stage: i64) -> Result<i64> {
+pub fn waiting(tx: &mut Tx<'_>, stage: StageId) -> Result<i64> {
     const DEPTH: Statement = statement!(pipelines::stage_depth);
     Ok(tx.one::<(i64,)>(&DEPTH, &db::params![stage])?.0)
 }
@@ -197,7 +198,7 @@ pub fn delete(
             "{running} jobs of `{name}` are running; pause it and let them finish, or cancel them"
         )));
     }
-    if let Some((batch,)) = tx.first::<(i64,)>(&TAKEN_IN, &db::params![pipeline.id])? {
+    if let Some((batch,)) = tx.first::<(BatchId,)>(&TAKEN_IN, &db::params![pipeline.id])? {
         return Err(Error::Refused(format!(
             "batch {batch} of `{name}` is still being taken in; wait for it, or delete it"
         )));
@@ -209,8 +210,8 @@ pub fn delete(
     }
     if failed > 0 {
         let filter = Filter { pipeline: Some(pipeline.id), ..Filter::default() };
-        let none = (None::<i64>, None::<&str>, None::<&str>, None::<i64>);
-        let rows: Vec<(i64, i64, bool)> = tx.query(
+        let none = (None::<StageId>, None::<&str>, None::<&str>, None::<BatchId>);
+        let rows: Vec<(JobId, JobId, bool)> = tx.query(
             &FAILED,
             &db::params![filter.pipeline, none.0, none.1, none.2, none.3, 0, limit],
         )?;

@@ -7,6 +7,7 @@
 use crate::catalog::Catalog;
 use crate::codes::{BatchState, Status};
 use crate::error::{Error, Result};
+use crate::id::{BatchId, JobId};
 use crate::rules::batch;
 use crate::rules::ending::EndRow;
 use crate::rules::operator::{Actor, hold};
@@ -14,30 +15,30 @@ use db::{Micros, Statement, Tx, Value, statement};
 
 /// Names the job that fills a pending batch and accepts it. Call it in the transaction that creates
 /// the batch and adds the job.
-pub fn prepare(tx: &mut Tx<'_>, batch: i64, job: i64) -> Result<()> {
+pub fn prepare(tx: &mut Tx<'_>, batch: BatchId, job: JobId) -> Result<()> {
     set_preparer(tx, batch, Some(job))
 }
 
 /// The batch no longer depends on the job that prepared it: a requeue of the job leaves it alone.
-pub(crate) fn unlink(tx: &mut Tx<'_>, batch: i64) -> Result<()> {
+pub(crate) fn unlink(tx: &mut Tx<'_>, batch: BatchId) -> Result<()> {
     set_preparer(tx, batch, None)
 }
 
-fn set_preparer(tx: &mut Tx<'_>, batch: i64, job: Option<i64>) -> Result<()> {
+fn set_preparer(tx: &mut Tx<'_>, batch: BatchId, job: Option<JobId>) -> Result<()> {
     const SET: Statement = statement!(preparing::set_preparer);
     tx.send(&SET, &db::params![batch, job])?;
     Ok(())
 }
 
 /// Holds the job that prepares a batch with the batch: nothing of a held batch goes on.
-pub(crate) fn hold(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, batch: i64) -> Result<()> {
+pub(crate) fn hold(tx: &mut Tx<'_>, now: Micros, actor: Actor<'_>, batch: BatchId) -> Result<()> {
     let Some(job) = preparer(tx, batch)? else { return Ok(()) };
     let catalog = Catalog::load(tx)?;
     unless_refused(hold::hold_job(tx, now, &catalog, actor, job).map(|_| ()))
 }
 
 /// Lets the job that prepares a batch go on, if it was held and its collection is not.
-pub(crate) fn release(tx: &mut Tx<'_>, now: Micros, batch: i64, reason: &str) -> Result<()> {
+pub(crate) fn release(tx: &mut Tx<'_>, now: Micros, batch: BatchId, reason: &str) -> Result<()> {
     let Some(job) = preparer(tx, batch)? else { return Ok(()) };
     let catalog = Catalog::load(tx)?;
     let actor = Actor { who: "rule", reason };
@@ -48,14 +49,14 @@ pub(crate) fn release(tx: &mut Tx<'_>, now: Micros, batch: i64, reason: &str) ->
 }
 
 /// Whether a job prepares a batch that is held: then it is not released with its collection.
-pub(crate) fn prepares_held_batch(tx: &mut Tx<'_>, job: i64) -> Result<bool> {
+pub(crate) fn prepares_held_batch(tx: &mut Tx<'_>, job: JobId) -> Result<bool> {
     const HELD: Statement = statement!(preparing::prepares_held_batch);
     Ok(tx.first::<(i64,)>(&HELD, &db::params![job])?.is_some())
 }
 
-fn preparer(tx: &mut Tx<'_>, batch: i64) -> Result<Option<i64>> {
+fn preparer(tx: &mut Tx<'_>, batch: BatchId) -> Result<Option<JobId>> {
     const PREPARER: Statement = statement!(preparing::batch_preparer);
-    Ok(tx.first::<(Option<i64>,)>(&PREPARER, &db::params![batch])?.and_then(|row| row.0))
+    Ok(tx.first::<(Option<JobId>,)>(&PREPARER, &db::params![batch])?.and_then(|row| row.0))
 }
 
 /// It has ended, or is not held, or is held already: then there is nothing to do.
@@ -76,7 +77,7 @@ pub(crate) fn jobs_ended(
 ) -> Result<()> {
     const PREPARED: Statement = statement!(preparing::prepared_batches);
     let rows: Vec<[Value<'_>; 1]> = ended.iter().map(|end| db::params![end.job]).collect();
-    let found: Vec<(i64, i64)> = tx.each(&PREPARED, &[], &rows)?;
+    let found: Vec<(BatchId, JobId)> = tx.each(&PREPARED, &[], &rows)?;
     for (id, job) in found {
         let why = ended.iter().find(|end| end.job == job).and_then(|end| end.why.as_deref());
         if batch::lock(tx, id)?.state == BatchState::Pending {
@@ -91,7 +92,7 @@ pub(crate) fn jobs_ended(
 }
 
 /// What the report says: what ended, and what to do.
-fn sentence(job: i64, who: &str, status: Status, why: Option<&str>) -> String {
+fn sentence(job: JobId, who: &str, status: Status, why: Option<&str>) -> String {
     let why = why.unwrap_or("no reason was given");
     match status {
         Status::Failed => format!(
@@ -107,7 +108,7 @@ fn sentence(job: i64, who: &str, status: Status, why: Option<&str>) -> String {
 }
 
 /// Opens the batch again that failed with this job. The caller requeues the job.
-pub(crate) fn reopen(tx: &mut Tx<'_>, now: Micros, job: i64) -> Result<()> {
+pub(crate) fn reopen(tx: &mut Tx<'_>, now: Micros, job: JobId) -> Result<()> {
     const REOPEN: Statement = statement!(preparing::reopen_batch);
     tx.send(&REOPEN, &db::params![job, now])?;
     tx.wake(batch::TOPIC);

@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::codes::Status;
 use crate::error::Result;
+use crate::id::{JobId, PipelineId};
 use db::{Micros, Statement, Tx, Value, statement};
 
 /// What one step did.
@@ -11,7 +12,7 @@ pub struct Pruned {
     /// Jobs that were deleted.
     pub jobs: i64,
     /// Where to go on; None at the end of what can be old enough.
-    pub next: Option<i64>,
+    pub next: Option<JobId>,
 }
 
 /// Workers and rates are kept this long.
@@ -24,11 +25,11 @@ pub fn prune(
     now: Micros,
     catalog: &Catalog,
     ended_before: Option<Micros>,
-    after: i64,
+    after: JobId,
     limit: i64,
 ) -> Result<Pruned> {
     const OLDEST: Statement = statement!(prune::oldest_jobs);
-    let rows: Vec<(i64, i64, Status, Option<Micros>, Micros)> =
+    let rows: Vec<(JobId, PipelineId, Status, Option<Micros>, Micros)> =
         tx.query(&OLDEST, &db::params![after, limit])?;
     let mut gone: Vec<[Value<'_>; 1]> = Vec::new();
     let mut next = None;
@@ -41,7 +42,7 @@ pub fn prune(
         };
         let ended = matches!(status, Status::Succeeded | Status::Cancelled);
         if ended && ended_at.is_some_and(|at| at < cutoff) {
-            gone.push([Value::Int(*id)]);
+            gone.push([Value::from(id)]);
         }
         // Ids are in order of adding: once jobs were added after the cutoff, none beyond is old.
         next = (*added_at < cutoff || cutoff == Micros::MIN).then_some(*id);

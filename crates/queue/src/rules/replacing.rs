@@ -6,6 +6,7 @@
 
 use crate::codes::Content;
 use crate::error::Result;
+use crate::id::{BatchId, JobId};
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 use serde::Serialize;
 use std::ops::RangeInclusive;
@@ -14,15 +15,15 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Replacement {
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
     /// What the job is about.
     pub subject: String,
     /// The batch that it belongs to.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     /// The job that superseded it.
-    pub by: i64,
+    pub by: JobId,
     /// The batch of that job.
-    pub by_batch: Option<i64>,
+    pub by_batch: Option<BatchId>,
     /// `None` if they were not compared.
     pub content: Option<Content>,
 }
@@ -62,20 +63,20 @@ impl Replacement {
     }
 }
 
-fn named(job: i64, batch: Option<i64>) -> String {
+fn named(job: JobId, batch: Option<BatchId>) -> String {
     batch.map_or_else(|| format!("job {job}"), |batch| format!("job {job} of batch {batch}"))
 }
 
 /// Notes how the content of a failed job compares with that of a later one, which supersedes it if it
 /// succeeds, unless they are unrelated. Call it in the transaction that makes the later content safe.
-pub fn compared(tx: &mut Tx<'_>, job: i64, by: i64, content: Option<Content>) -> Result<()> {
+pub fn compared(tx: &mut Tx<'_>, job: JobId, by: JobId, content: Option<Content>) -> Result<()> {
     const COMPARED: Statement = statement!(replacing::note_compared);
     tx.send(&COMPARED, &db::params![job, by, content.map(Content::number)])?;
     Ok(())
 }
 
 /// Notes that a job, which the caller cancels, is superseded.
-pub(crate) fn replaced(tx: &mut Tx<'_>, now: Micros, job: i64, by: i64) -> Result<()> {
+pub(crate) fn replaced(tx: &mut Tx<'_>, now: Micros, job: JobId, by: JobId) -> Result<()> {
     const REPLACED: Statement = statement!(replacing::note_replaced);
     tx.send(&REPLACED, &db::params![job, by, now])?;
     Ok(())
@@ -84,8 +85,8 @@ pub(crate) fn replaced(tx: &mut Tx<'_>, now: Micros, job: i64, by: i64) -> Resul
 /// Superseded rows of a batch, in the order of their jobs.
 pub fn replaced_in(
     tx: &mut Tx<'_>,
-    batch: i64,
-    after: i64,
+    batch: BatchId,
+    after: JobId,
     limit: i64,
 ) -> Result<Vec<Replacement>> {
     const REPLACED: Statement = statement!(replacing::batch_replaced);
@@ -95,8 +96,8 @@ pub fn replaced_in(
 /// Jobs that rows of a batch have superseded; `rows` are the numbers of the rows' jobs.
 pub fn replaced_by(
     tx: &mut Tx<'_>,
-    batch: i64,
-    rows: RangeInclusive<i64>,
+    batch: BatchId,
+    rows: RangeInclusive<JobId>,
     limit: i64,
 ) -> Result<Vec<Replacement>> {
     const REPLACES: Statement = statement!(replacing::batch_replaces);
@@ -104,19 +105,19 @@ pub fn replaced_by(
 }
 
 /// How many rows of a batch were superseded, and of how many the content is known to be preserved.
-pub fn count(tx: &mut Tx<'_>, batch: i64) -> Result<(i64, i64)> {
+pub fn count(tx: &mut Tx<'_>, batch: BatchId) -> Result<(i64, i64)> {
     const COUNT: Statement = statement!(replacing::batch_replaced_count);
     Ok(tx.one(&COUNT, &db::params![batch])?)
 }
 
 /// What took the place of a job, if something did.
-pub fn of_job(tx: &mut Tx<'_>, job: i64) -> Result<Option<Replacement>> {
+pub fn of_job(tx: &mut Tx<'_>, job: JobId) -> Result<Option<Replacement>> {
     const OF_JOB: Statement = statement!(replacing::job_replacement);
     Ok(tx.first(&OF_JOB, &db::params![job])?)
 }
 
 /// What a job took the place of.
-pub fn by_job(tx: &mut Tx<'_>, job: i64) -> Result<Vec<Replacement>> {
+pub fn by_job(tx: &mut Tx<'_>, job: JobId) -> Result<Vec<Replacement>> {
     const BY_JOB: Statement = statement!(replacing::job_replaces);
     Ok(tx.query(&BY_JOB, &db::params![job])?)
 }

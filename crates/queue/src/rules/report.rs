@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::codes::{BatchState, Status};
 use crate::error::Result;
+use crate::id::{BatchId, JobId, StageId};
 use crate::rules::batch::{self, Batch};
 use crate::rules::replacing::{self, Replacement};
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
@@ -15,7 +16,7 @@ const LISTED_MAX: i64 = 100;
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The batch that it belongs to.
-    pub batch: i64,
+    pub batch: BatchId,
     /// What people call it.
     pub label: String,
     /// Who submitted it.
@@ -58,7 +59,7 @@ pub struct Report {
 #[derive(Debug, Clone, Serialize)]
 pub struct Item {
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
     /// What the job is about.
     pub subject: String,
     /// Its status.
@@ -72,7 +73,7 @@ pub struct Item {
     /// Who ended it.
     pub by: Option<String>,
     #[serde(skip)]
-    stage_id: i64,
+    stage_id: StageId,
 }
 
 impl FromRow for Item {
@@ -95,7 +96,7 @@ pub fn write_next(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog) -> Result<Opt
     const DUE: Statement = statement!(report::reporting_batch);
     const KEEP: Statement = statement!(report::insert_report);
     const MOVE: Statement = statement!(batch::batch_to_reporting);
-    let Some((id,)) = tx.first::<(i64,)>(&DUE, &[])? else { return Ok(None) };
+    let Some((id,)) = tx.first::<(BatchId,)>(&DUE, &[])? else { return Ok(None) };
     let batch = batch::load(tx, id)?;
     let report = compose(tx, catalog, &batch)?;
     tx.send(&KEEP, &db::params![id, report.version, now, &serde_json::json!(report).to_string()])?;
@@ -106,7 +107,7 @@ pub fn write_next(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog) -> Result<Opt
 }
 
 /// Records that the versions of a batch's report up to `version` were announced.
-pub fn announce(tx: &mut Tx<'_>, batch: i64, version: i64) -> Result<()> {
+pub fn announce(tx: &mut Tx<'_>, batch: BatchId, version: i64) -> Result<()> {
     const ANNOUNCE: Statement = statement!(report::announce);
     tx.send(&ANNOUNCE, &db::params![batch, version])?;
     Ok(())
@@ -129,7 +130,7 @@ fn compose(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Report> 
     let (mut superseded, mut same) = (0, 0);
     if batch.cancelled > 0 {
         cancellations = tx.query(&CANCELLED, &db::params![batch.id, LISTED_MAX])?;
-        replaced = replacing::replaced_in(tx, batch.id, 0, LISTED_MAX)?;
+        replaced = replacing::replaced_in(tx, batch.id, JobId::default(), LISTED_MAX)?;
         (superseded, same) = replacing::count(tx, batch.id)?;
     }
     for item in failures.iter_mut().chain(&mut changed).chain(&mut cancellations) {
@@ -157,14 +158,19 @@ fn compose(tx: &mut Tx<'_>, catalog: &Catalog, batch: &Batch) -> Result<Report> 
         failures,
         cancellations,
         replaced,
-        replaces: replacing::replaced_by(tx, batch.id, 0..=i64::MAX, LISTED_MAX)?,
+        replaces: replacing::replaced_by(
+            tx,
+            batch.id,
+            JobId::default()..=JobId::new(i64::MAX),
+            LISTED_MAX,
+        )?,
         changed,
         changed_count,
     })
 }
 
 /// The newest report of a batch, as JSON.
-pub fn newest(tx: &mut Tx<'_>, batch: i64) -> Result<Option<String>> {
+pub fn newest(tx: &mut Tx<'_>, batch: BatchId) -> Result<Option<String>> {
     const NEWEST: Statement = statement!(report::newest_report);
     Ok(tx.first::<(String,)>(&NEWEST, &db::params![batch])?.map(|r| r.0))
 }

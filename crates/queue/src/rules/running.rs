@@ -8,6 +8,7 @@ pub(crate) use returning::{Return, back_to_queue, interrupt, relock};
 use crate::catalog::Pipeline;
 use crate::codes::Status;
 use crate::error::Result;
+use crate::id::{BatchId, JobId, StageId, WorkerId};
 use crate::job::{JobError, Lease};
 use crate::rules::breaker;
 use crate::rules::ending::{self, Ending, Verdict};
@@ -20,7 +21,7 @@ use std::collections::HashMap;
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The id of the stage.
-    pub stage: i64,
+    pub stage: StageId,
     /// Whether the run has begun; otherwise it is in a buffer.
     pub started: bool,
     /// Who asked it to stop, and why.
@@ -40,7 +41,7 @@ pub struct Run {
     /// Resources that it needs beyond those of its stage.
     pub needs: Option<String>,
     /// The batch that it belongs to.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     /// What the job carries, at most `payload_bytes_max` bytes.
     pub payload: Option<Vec<u8>>,
     /// When it was added.
@@ -87,11 +88,11 @@ impl FromRow for FoundRun {
 /// locked until the transaction ends.
 pub(crate) fn find_all<'l>(
     tx: &mut Tx<'_>,
-    worker: i64,
-    leases: impl Iterator<Item = (&'l Lease, Option<i64>)>,
+    worker: WorkerId,
+    leases: impl Iterator<Item = (&'l Lease, Option<StageId>)>,
 ) -> Result<HashMap<i64, Run>> {
     const FIND: Statement = statement!(running::find_runs);
-    let mut rows: Vec<(&Lease, Option<i64>)> = leases.collect();
+    let mut rows: Vec<(&Lease, Option<StageId>)> = leases.collect();
     // One order for all transactions, so that two cannot deadlock.
     rows.sort_unstable_by(|a, b| a.0.lock.cmp(&b.0.lock));
     let rows: Vec<[db::Value<'_>; 4]> = rows
@@ -103,24 +104,29 @@ pub(crate) fn find_all<'l>(
 }
 
 /// The run of a lease, if the lease is still good; locked until the transaction ends.
-pub fn find(tx: &mut Tx<'_>, worker: i64, lease: &Lease) -> Result<Option<Run>> {
+pub fn find(tx: &mut Tx<'_>, worker: WorkerId, lease: &Lease) -> Result<Option<Run>> {
     Ok(find_all(tx, worker, std::iter::once((lease, None)))?.remove(&lease.token))
 }
 
 /// Starts claimed jobs: those whose lease is no longer good are not in the answer.
-pub fn start(tx: &mut Tx<'_>, now: Micros, worker: i64, leases: &[Lease]) -> Result<Vec<i64>> {
+pub fn start(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    worker: WorkerId,
+    leases: &[Lease],
+) -> Result<Vec<JobId>> {
     const START: Statement = statement!(running::start_runs);
     let rows: Vec<[db::Value<'_>; 3]> =
         leases.iter().map(|l| db::params![&l.lock, l.job, l.token]).collect();
     Ok(tx
-        .each::<(i64,), 3>(&START, &db::params![now, worker], &rows)?
+        .each::<(JobId,), 3>(&START, &db::params![now, worker], &rows)?
         .into_iter()
         .map(|r| r.0)
         .collect())
 }
 
 /// Says how far a run has come; false if the lease is gone.
-pub fn progress(tx: &mut Tx<'_>, worker: i64, lease: &Lease, text: &str) -> Result<bool> {
+pub fn progress(tx: &mut Tx<'_>, worker: WorkerId, lease: &Lease, text: &str) -> Result<bool> {
     const PROGRESS: Statement = statement!(running::set_progress);
     Ok(tx.execute(&PROGRESS, &db::params![&lease.lock, lease.job, lease.token, worker, text])? == 1)
 }
@@ -130,7 +136,7 @@ pub fn error_seen(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &crate::Catalog,
-    worker: i64,
+    worker: WorkerId,
     who: &str,
     lease: &Lease,
     error: &JobError,
@@ -152,7 +158,7 @@ pub fn error_seen(
 pub fn checkpoint(
     tx: &mut Tx<'_>,
     now: Micros,
-    worker: i64,
+    worker: WorkerId,
     lease: &Lease,
     key: &str,
     value: &str,
@@ -166,8 +172,8 @@ pub fn checkpoint(
 pub(crate) fn mark(
     tx: &mut Tx<'_>,
     now: Micros,
-    job: i64,
-    stage: i64,
+    job: JobId,
+    stage: StageId,
     key: &str,
     value: &str,
 ) -> Result<()> {
@@ -177,7 +183,7 @@ pub(crate) fn mark(
 }
 
 /// Returns the checkpoints of earlier runs of the stage.
-pub fn checkpoints(tx: &mut Tx<'_>, job: i64, stage: i64) -> Result<Vec<(String, String)>> {
+pub fn checkpoints(tx: &mut Tx<'_>, job: JobId, stage: StageId) -> Result<Vec<(String, String)>> {
     const MARKS: Statement = statement!(running::job_checkpoints);
     Ok(tx.query(&MARKS, &db::params![job, stage])?)
 }

@@ -10,6 +10,7 @@ use crate::catalog::Catalog;
 use crate::codes::Status;
 use crate::error::{Error, Result};
 use crate::error_code::ErrorCode;
+use crate::id::{JobId, PipelineId, WorkerId};
 use crate::job::{JobError, Outcome, Settled, Settlement};
 use crate::rules::breaker;
 use crate::rules::budget;
@@ -26,7 +27,7 @@ pub fn settle(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &Catalog,
-    worker: i64,
+    worker: WorkerId,
     who: &str,
     items: &[Settlement],
 ) -> Result<Vec<Settled>> {
@@ -39,7 +40,7 @@ pub fn settle_and_carry<'i>(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &'i Catalog,
-    worker: i64,
+    worker: WorkerId,
     who: &str,
     items: &'i [Settlement],
     places: &FreeSlots,
@@ -72,7 +73,7 @@ pub fn settle_and_carry<'i>(
 fn settle_plain(
     tx: &mut Tx<'_>,
     work: &mut SettleBatch<'_>,
-    worker: i64,
+    worker: WorkerId,
     items: &[Settlement],
     answers: &mut [Option<Settled>],
 ) -> Result<()> {
@@ -87,7 +88,7 @@ fn settle_plain(
         .collect();
     let released = tx.each_hit(&RELEASE, &db::params![worker], &rows, 2)?;
     let mut ended = Vec::with_capacity(plain.len());
-    let mut failing: Vec<(i64, i64)> = Vec::new();
+    let mut failing: Vec<(JobId, PipelineId)> = Vec::new();
     let mut tokens = HashSet::with_capacity(plain.len());
     for ((index, item), hit) in plain.into_iter().zip(released) {
         // I4: a lease ends once, whatever else of its job is in the same call.

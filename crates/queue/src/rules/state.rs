@@ -7,6 +7,7 @@
 use crate::catalog::{Pipeline, Stage};
 use crate::error::{Error, Result};
 use crate::error_code::ErrorCode;
+use crate::id::{JobId, StageId};
 use crate::job::{JobError, JobState, Outcome};
 use db::{Micros, Statement, Tx, statement};
 
@@ -14,7 +15,7 @@ use db::{Micros, Statement, Tx, statement};
 pub(crate) fn keep(
     tx: &mut Tx<'_>,
     now: Micros,
-    job: i64,
+    job: JobId,
     stage: &Stage,
     state: &JobState,
 ) -> Result<()> {
@@ -24,7 +25,7 @@ pub(crate) fn keep(
 }
 
 /// What a run of a stage gets; empty if no stage before it left anything.
-pub fn before(tx: &mut Tx<'_>, job: i64, stage: i64) -> Result<JobState> {
+pub fn before(tx: &mut Tx<'_>, job: JobId, stage: StageId) -> Result<JobState> {
     const BEFORE: Statement = statement!(state::state_before);
     match tx.first::<(String,)>(&BEFORE, &db::params![job, stage])? {
         Some((text,)) => parse(job, &text),
@@ -33,14 +34,14 @@ pub fn before(tx: &mut Tx<'_>, job: i64, stage: i64) -> Result<JobState> {
 }
 
 /// The states that stages left, with when, in the order of the stages.
-pub fn all(tx: &mut Tx<'_>, job: i64) -> Result<Vec<(i64, Micros, JobState)>> {
+pub fn all(tx: &mut Tx<'_>, job: JobId) -> Result<Vec<(StageId, Micros, JobState)>> {
     const ALL: Statement = statement!(state::job_states);
-    let rows: Vec<(i64, Micros, String)> = tx.query(&ALL, &db::params![job])?;
+    let rows: Vec<(StageId, Micros, String)> = tx.query(&ALL, &db::params![job])?;
     rows.into_iter().map(|(stage, at, text)| Ok((stage, at, parse(job, &text)?))).collect()
 }
 
 /// A stage that runs again leaves its state anew.
-pub(crate) fn forget(tx: &mut Tx<'_>, job: i64, stage: &Stage) -> Result<()> {
+pub(crate) fn forget(tx: &mut Tx<'_>, job: JobId, stage: &Stage) -> Result<()> {
     const FORGET: Statement = statement!(state::forget_state);
     tx.send(&FORGET, &db::params![job, stage.id])?;
     Ok(())
@@ -69,7 +70,7 @@ fn text(state: &JobState) -> Result<String> {
     serde_json::to_string(state).map_err(|e| Error::BadInput(format!("a job's state: {e}")))
 }
 
-fn parse(job: i64, text: &str) -> Result<JobState> {
+fn parse(job: JobId, text: &str) -> Result<JobState> {
     serde_json::from_str(text)
         .map_err(|e| Error::BadInput(format!("the state of job {job} cannot be read: {e}")))
 }

@@ -2,6 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
+use crate::id::WorkerId;
 use crate::job::{Carryover, JobError, JobState, Lease, Records};
 use crate::progress::Progress;
 use crate::rules::{running, state};
@@ -96,7 +97,7 @@ impl Context {
     }
 
     /// Returns the id of the worker.
-    pub fn worker(&self) -> i64 {
+    pub fn worker(&self) -> WorkerId {
         self.shared.worker
     }
 
@@ -297,7 +298,14 @@ mod tests {
     use super::*;
 
     fn lease(token: i64) -> Lease {
-        Lease { job: 1, lock: "a".to_string(), token, batch: None, stage: 1, probe: false }
+        Lease {
+            job: crate::JobId::new(1),
+            lock: "a".to_string(),
+            token,
+            batch: None,
+            stage: crate::StageId::new(1),
+            probe: false,
+        }
     }
 
     #[test]

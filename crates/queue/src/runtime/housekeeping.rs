@@ -3,6 +3,7 @@
 
 use crate::catalog::Catalog;
 use crate::error::Result;
+use crate::id::{JobId, StageId};
 use crate::rules::{batch, clock, lease, prune, report};
 use crate::runtime::{Shared, micros, quietly};
 use crate::view;
@@ -64,7 +65,7 @@ pub(crate) async fn batches(db: &Db, catalog: &Catalog) -> Result<bool> {
     let written = db.write(move |tx| report_some(tx, &for_report)).await?;
     for report in &written {
         tracing::info!(
-            batch = report.batch,
+            batch = report.batch.number(),
             version = report.version,
             state = report.state.name(),
             succeeded = report.succeeded,
@@ -114,7 +115,7 @@ async fn reap(shared: &Shared) -> Result<bool> {
 }
 
 async fn prune_all(shared: &Shared) -> Result<()> {
-    let mut after = Some(0);
+    let mut after = Some(JobId::default());
     while let Some(from) = after {
         let catalog = shared.catalog.borrow().clone();
         let step = shared
@@ -132,7 +133,7 @@ async fn prune_all(shared: &Shared) -> Result<()> {
 #[derive(Default)]
 struct Watchdog {
     /// Per stage: the job at the head of its line, since when, and whether that was said.
-    idle: HashMap<i64, (i64, Instant, bool)>,
+    idle: HashMap<StageId, (JobId, Instant, bool)>,
     looked: Option<Instant>,
 }
 
@@ -152,7 +153,7 @@ impl Watchdog {
             } else if entry.1.elapsed() > IDLE_STAGE && !entry.2 {
                 tracing::warn!(
                     stage = head.name,
-                    first = head.job,
+                    first = head.job.number(),
                     seconds = entry.1.elapsed().as_secs(),
                     "jobs are ready and no worker claims them; is a worker running for this stage?"
                 );

@@ -3,6 +3,7 @@
 //! A tracing span would do the same, but is created for every job, and most jobs log nothing: it cost a
 //! quarter of the time of a queue of small jobs. The label is read only when a line is written.
 
+use crate::id::{BatchId, JobId, WorkerId};
 use serde::Serialize;
 
 tokio::task_local! {
@@ -13,15 +14,15 @@ tokio::task_local! {
 #[derive(Debug, Clone, Serialize)]
 pub struct Label {
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
     /// The batch that it belongs to.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     /// The stage, as `pipeline/stage`.
     pub stage: String,
     /// The number of the run, from 1.
     pub attempt: i64,
     /// The id of the worker.
-    pub worker: i64,
+    pub worker: WorkerId,
     /// What the job is about.
     pub subject: String,
 }

@@ -70,7 +70,7 @@ pub(crate) async fn renew(shared: Arc<Shared>) {
                 return;
             }
             Err(error) => {
-                quietly!(error, worker, %error, "the lease could not be renewed; trying again");
+                quietly!(error, worker = worker.number(), %error, "the lease could not be renewed; trying again");
                 if Instant::now() > shared.fence.until() {
                     // Others may have taken the jobs by now; the runs must not go on.
                     shared.running.stop_all(Stop::LeaseLost);

@@ -18,6 +18,7 @@ pub(crate) use stage::DynHandler;
 
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
+use crate::id::{StageId, WorkerId};
 use crate::job::{Amounts, Claimed, Outcome};
 use crate::rules::claim::is_empty;
 use crate::rules::lease::{NewWorker, deregister, register};
@@ -128,7 +129,7 @@ pub(crate) struct Shared {
     /// Its settings.
     pub settings: Settings,
     /// The id of the worker.
-    pub worker: i64,
+    pub worker: WorkerId,
     /// Who acts or acted.
     pub who: String,
     pub catalog: watch::Receiver<Catalog>,
@@ -172,18 +173,18 @@ use quietly;
 /// Which stages of a worker have nothing left. Stages feed each other, and batches feed stages, so
 /// none of them is at its end before all are.
 pub(crate) struct Idle {
-    stages: Vec<i64>,
-    empty: Mutex<HashSet<i64>>,
+    stages: Vec<StageId>,
+    empty: Mutex<HashSet<StageId>>,
     all: AtomicBool,
 }
 
 impl Idle {
-    fn new(stages: Vec<i64>) -> Idle {
+    fn new(stages: Vec<StageId>) -> Idle {
         Idle { stages, empty: Mutex::default(), all: AtomicBool::new(false) }
     }
 
     /// Notes whether a stage was found empty; true once all were, though maybe not all at once.
-    pub fn note(&self, stage: i64, empty: bool) -> bool {
+    pub fn note(&self, stage: StageId, empty: bool) -> bool {
         let mut stages = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
         if empty {
             stages.insert(stage);
@@ -280,7 +281,12 @@ impl Worker {
             idle: Idle::new(stages.iter().map(|(stage, _)| *stage).collect()),
             left_behind: AtomicBool::new(false),
         });
-        tracing::info!(worker, name = self.settings.name, stages = stages.len(), "worker started");
+        tracing::info!(
+            worker = worker.number(),
+            name = self.settings.name,
+            stages = stages.len(),
+            "worker started"
+        );
 
         let mut background = JoinSet::new();
         background.spawn(refresh_catalog(self.db.clone(), catalog_sender));
@@ -340,7 +346,7 @@ impl Worker {
             }
             let ended = db.write(move |tx| deregister(tx, tx.now(), &catalog, worker, &who)).await;
             if let Err(error) = ended {
-                tracing::warn!(worker, %error, "the worker could not say goodbye; its lease will run out");
+                tracing::warn!(worker = worker.number(), %error, "the worker could not say goodbye; its lease will run out");
             }
         }
         match failure {
@@ -349,7 +355,7 @@ impl Worker {
         }
     }
 
-    fn resolve(&self, catalog: &Catalog) -> Result<Vec<(i64, Arc<dyn DynHandler>)>> {
+    fn resolve(&self, catalog: &Catalog) -> Result<Vec<(StageId, Arc<dyn DynHandler>)>> {
         self.handlers
             .iter()
             .map(|((pipeline, stage), handler)| {
@@ -358,7 +364,7 @@ impl Worker {
             .collect()
     }
 
-    async fn register(&self) -> Result<i64> {
+    async fn register(&self) -> Result<WorkerId> {
         let new = NewWorker {
             name: self.settings.name.clone(),
             boot: boot_id(),

@@ -1,6 +1,7 @@
 //! Events of a worker for its own process, for example to show progress.
 
 use crate::codes::Status;
+use crate::id::{JobId, StageId};
 use crate::job::JobError;
 use crate::progress::Progress;
 use std::fmt;
@@ -12,7 +13,7 @@ pub enum RunEvent<'a> {
     /// A run of it began.
     Began {
         /// The job.
-        job: i64,
+        job: JobId,
         /// The stage, as `pipeline/stage`.
         stage: &'a str,
         /// The job's subject.
@@ -21,21 +22,21 @@ pub enum RunEvent<'a> {
     /// The run reported progress.
     Came {
         /// The job.
-        job: i64,
+        job: JobId,
         /// How far it has come.
         progress: &'a Progress,
     },
     /// The run is over. `Settled` follows when the database has the outcome.
     Over {
         /// The job.
-        job: i64,
+        job: JobId,
     },
     /// The job's run was settled: it ended, or goes on, or is tried again after an error.
     Settled {
         /// The job.
-        job: i64,
+        job: JobId,
         /// The stage that it was in.
-        stage: i64,
+        stage: StageId,
         /// What became of it.
         status: Status,
         /// The error of the run, if it ended in one.

@@ -4,6 +4,7 @@
 use crate::catalog::Catalog;
 use crate::codes::Status;
 use crate::error::Error;
+use crate::id::WorkerId;
 use crate::job::{Claimed, Outcome, Settled, Settlement};
 use crate::rules::moving::FreeSlots;
 use crate::rules::settle::settle_and_carry;
@@ -65,7 +66,7 @@ impl Counters {
 pub(crate) struct Settler {
     pub db: Db,
     /// The id of the worker.
-    pub worker: i64,
+    pub worker: WorkerId,
     /// Who acts or acted.
     pub who: String,
     pub catalog: watch::Receiver<Catalog>,
@@ -118,12 +119,12 @@ impl Settler {
             }
             self.places.unlend(lent);
             if self.fence.is_lost() {
-                tracing::warn!(worker, %error, count = items.len(), "outcomes were dropped: the lease is gone, and the jobs run again");
+                tracing::warn!(worker = worker.number(), %error, count = items.len(), "outcomes were dropped: the lease is gone, and the jobs run again");
                 return Vec::new();
             }
             // Nothing was done; the runs are over, so their outcomes wait here until the database
             // takes them or others take the jobs.
-            quietly!(error, worker, %error, count = items.len(), "outcomes could not be settled; trying again");
+            quietly!(error, worker = worker.number(), %error, count = items.len(), "outcomes could not be settled; trying again");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
         }
@@ -167,7 +168,7 @@ impl Settler {
             match answer {
                 Settled::Stale => {
                     tracing::warn!(
-                        job,
+                        job = job.number(),
                         token,
                         "a stale outcome was refused: the job is someone else's"
                     );

@@ -2,6 +2,7 @@
 //! has. A stage's loop fills them from its claims. The settler takes free slots for jobs that move on
 //! from the stage before.
 
+use crate::id::StageId;
 use crate::job::Claimed;
 use crate::rules::moving;
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ pub(crate) type Handed = Option<Claimed>;
 
 #[derive(Default)]
 pub(crate) struct Slots {
-    stages: Mutex<BTreeMap<i64, Stage>>,
+    stages: Mutex<BTreeMap<StageId, Stage>>,
 }
 
 struct Stage {
@@ -27,51 +28,51 @@ struct Stage {
 }
 
 impl Slots {
-    fn stages(&self) -> MutexGuard<'_, BTreeMap<i64, Stage>> {
+    fn stages(&self) -> MutexGuard<'_, BTreeMap<StageId, Stage>> {
         self.stages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A stage's loop begins.
-    pub fn begin(&self, stage: i64) -> UnboundedReceiver<Handed> {
+    pub fn begin(&self, stage: StageId) -> UnboundedReceiver<Handed> {
         let (inbox, news) = unbounded_channel();
         self.stages().insert(stage, Stage { limit: 0, taken: 0, open: false, ended: false, inbox });
         news
     }
 
     /// Its loop ends: nothing is handed to it any more. What was is in its receiver.
-    pub fn end(&self, stage: i64) {
+    pub fn end(&self, stage: StageId) {
         if let Some(stage) = self.stages().get_mut(&stage) {
             (stage.open, stage.ended) = (false, true);
         }
     }
 
-    pub fn set(&self, stage: i64, limit: usize, open: bool) {
+    pub fn set(&self, stage: StageId, limit: usize, open: bool) {
         if let Some(stage) = self.stages().get_mut(&stage) {
             (stage.limit, stage.open) = (limit, open);
         }
     }
 
-    pub fn limit(&self, stage: i64) -> usize {
+    pub fn limit(&self, stage: StageId) -> usize {
         self.stages().get(&stage).map_or(0, |stage| stage.limit)
     }
 
-    pub fn taken(&self, stage: i64) -> usize {
+    pub fn taken(&self, stage: StageId) -> usize {
         self.stages().get(&stage).map_or(0, |stage| stage.taken)
     }
 
     /// Takes up to `most` slots; returns how many.
-    pub fn take(&self, stage: i64, most: usize) -> usize {
+    pub fn take(&self, stage: StageId, most: usize) -> usize {
         self.stages().get_mut(&stage).map_or(0, |stage| stage.take(most))
     }
 
-    pub fn give_back(&self, stage: i64, count: usize) {
+    pub fn give_back(&self, stage: StageId, count: usize) {
         if let Some(stage) = self.stages().get_mut(&stage) {
             stage.taken = stage.taken.saturating_sub(count);
         }
     }
 
     /// Takes a slot for each job that may go on to one of these stages, as long as there are free ones.
-    pub fn lend(&self, wanted: impl Iterator<Item = i64>) -> moving::FreeSlots {
+    pub fn lend(&self, wanted: impl Iterator<Item = StageId>) -> moving::FreeSlots {
         let mut stages = self.stages();
         let mut lent = moving::FreeSlots::new();
         for stage in wanted {

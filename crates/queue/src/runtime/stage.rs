@@ -4,6 +4,7 @@
 use crate::catalog::Stage;
 use crate::error::{Error, Result};
 use crate::error_code::ErrorCode;
+use crate::id::StageId;
 use crate::job::{Claimed, JobError, Lease, Outcome, Settlement};
 use crate::rules::claim::{Claims, Request, claim_and_look_ahead, enter_lane, is_empty};
 use crate::rules::lease::take_over;
@@ -79,7 +80,7 @@ struct Claim {
 
 struct Loop {
     shared: Arc<Shared>,
-    stage: i64,
+    stage: StageId,
     handler: Arc<dyn DynHandler>,
     buffer: VecDeque<Claimed>,
     /// When a job last came into the empty buffer, or left it.
@@ -110,7 +111,7 @@ struct Loop {
 /// Works on a stage until told to stop, or until nothing is left if the settings say so.
 pub(crate) async fn run(
     shared: Arc<Shared>,
-    stage: i64,
+    stage: StageId,
     handler: Arc<dyn DynHandler>,
 ) -> Result<()> {
     let carried = shared.places.begin(stage);
@@ -509,7 +510,7 @@ impl Loop {
                 Ok(None) => break,
                 Err(_) => {
                     tracing::warn!(
-                        stage = self.stage,
+                        stage = self.stage.number(),
                         runs = self.runs.len(),
                         "the grace period is over; the runs left are cut short"
                     );

@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::codes::{State, Status};
 use crate::error::{Entity, Error, Result};
+use crate::id::{BatchId, JobId, PipelineId, StageId};
 use crate::job::JobState;
 use crate::progress::Progress;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
@@ -12,7 +13,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Serialize)]
 pub struct JobView {
     /// Its id.
-    pub id: i64,
+    pub id: JobId,
     /// The name of the pipeline.
     pub queue: String,
     /// The stage.
@@ -30,7 +31,7 @@ pub struct JobView {
     /// When it may be claimed.
     pub due: Option<Micros>,
     /// The batch that it belongs to.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     /// The collection that it belongs to.
     pub collection: Option<String>,
     /// When it was added.
@@ -75,10 +76,10 @@ pub struct JobView {
     pub payload_bytes: i64,
     /// The id of the stage.
     #[serde(skip)]
-    pub stage_id: i64,
+    pub stage_id: StageId,
     /// The id of the pipeline.
     #[serde(skip)]
-    pub pipeline_id: i64,
+    pub pipeline_id: PipelineId,
 }
 
 impl FromRow for JobView {
@@ -154,19 +155,19 @@ impl JobView {
 #[derive(Debug, Clone, Default)]
 pub struct ListFilter {
     /// Only jobs of this pipeline.
-    pub pipeline: Option<i64>,
+    pub pipeline: Option<PipelineId>,
     /// The stage.
-    pub stage: Option<i64>,
+    pub stage: Option<StageId>,
     /// Its status.
     pub status: Option<Status>,
     /// The batch that it belongs to.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     /// The collection that it belongs to.
     pub collection: Option<String>,
     /// What the job is about.
     pub subject: Option<String>,
     /// Only jobs with smaller ids: how a list is paged.
-    pub before: Option<i64>,
+    pub before: Option<JobId>,
     /// At most this many.
     pub limit: i64,
 }
@@ -186,7 +187,7 @@ pub fn list(tx: &mut Tx<'_>, catalog: &Catalog, filter: &ListFilter) -> Result<V
     };
     let held = filter.status.map(|s| i64::from(s == Status::Held));
     let ended = filter.status.filter(|s| matches!(s, Status::Succeeded | Status::Cancelled));
-    let before = filter.before.unwrap_or(i64::MAX);
+    let before = filter.before.unwrap_or(JobId::new(i64::MAX));
     let params = db::params![
         filter.pipeline,
         before,
@@ -206,9 +207,9 @@ pub fn list(tx: &mut Tx<'_>, catalog: &Catalog, filter: &ListFilter) -> Result<V
 pub fn failed(
     tx: &mut Tx<'_>,
     catalog: &Catalog,
-    (pipeline, stage): (Option<i64>, Option<i64>),
+    (pipeline, stage): (Option<PipelineId>, Option<StageId>),
     review: bool,
-    before: Option<i64>,
+    before: Option<JobId>,
     limit: i64,
 ) -> Result<Vec<JobView>> {
     let mut filter = ListFilter {
@@ -234,7 +235,7 @@ pub fn failed(
 }
 
 /// Returns one job.
-pub fn show(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<JobView> {
+pub fn show(tx: &mut Tx<'_>, catalog: &Catalog, job: JobId) -> Result<JobView> {
     const SHOW: Statement = statement!(jobs::show_job);
     let hint = "`accession jobs list` shows the jobs there are";
     let found: Option<JobView> = tx.first(&SHOW, &db::params![job])?;
@@ -259,9 +260,9 @@ pub struct TriesView {
 }
 
 /// Returns how often a job was tried in each stage.
-pub fn tries(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<Vec<TriesView>> {
+pub fn tries(tx: &mut Tx<'_>, catalog: &Catalog, job: JobId) -> Result<Vec<TriesView>> {
     const TRIES: Statement = statement!(jobs::job_tries);
-    let rows: Vec<(i64, i64, i64, i64, i64, i64)> = tx.query(&TRIES, &db::params![job])?;
+    let rows: Vec<(StageId, i64, i64, i64, i64, i64)> = tx.query(&TRIES, &db::params![job])?;
     Ok(rows
         .into_iter()
         .map(|(stage, attempts, attempts_ever, interruptions, interruptions_ever, requeues)| {
@@ -289,7 +290,7 @@ pub struct StateView {
 }
 
 /// Returns what each stage left of a job.
-pub fn states(tx: &mut Tx<'_>, catalog: &Catalog, job: i64) -> Result<Vec<StateView>> {
+pub fn states(tx: &mut Tx<'_>, catalog: &Catalog, job: JobId) -> Result<Vec<StateView>> {
     let left = crate::rules::state::all(tx, job)?;
     let named = |(stage, at, state)| StateView { stage: catalog.stage_name(stage), at, state };
     Ok(left.into_iter().map(named).collect())

@@ -4,6 +4,7 @@
 use crate::catalog::Catalog;
 use crate::codes::BatchState;
 use crate::error::Result;
+use crate::id::{JobId, PipelineId, StageId};
 use crate::progress::Progress;
 use crate::rules::batch::Batch;
 use crate::rules::breaker::{self, Target};
@@ -72,7 +73,7 @@ pub struct FailureGroup {
 #[derive(Debug, Clone)]
 pub struct LongRun {
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
     /// What the job is about.
     pub subject: String,
     /// The stage.
@@ -157,7 +158,7 @@ pub struct Overview {
     /// Runs that take long.
     pub long_runs: Limited<LongRun>,
     /// Stages with ready jobs where nothing runs, by name, and the first job of each.
-    pub idle: Vec<(String, i64)>,
+    pub idle: Vec<(String, JobId)>,
     /// Of all states but *completed*.
     pub batch_counts: Vec<BatchCount>,
     /// Batches that have not ended.
@@ -219,7 +220,7 @@ fn failures(
 ) -> Result<(Limited<FailureGroup>, i64)> {
     const GROUPS: Statement = statement!(overview::failure_groups);
     const COUNT: Statement = statement!(overview::count_failure_groups);
-    type Group = (i64, String, i64, i64, Micros, Micros, i64);
+    type Group = (PipelineId, String, i64, i64, Micros, Micros, i64);
     let (total, jobs): (i64, i64) = tx.one(&COUNT, &[])?;
     let rows: Vec<Group> = tx.query(&GROUPS, &db::params![limit])?;
     let shown = rows.into_iter().map(|(id, code, jobs, unseen, first_at, last_at, newest)| {
@@ -237,7 +238,7 @@ fn long_runs(
 ) -> Result<Limited<LongRun>> {
     const RUNS: Statement = statement!(overview::long_runs);
     const COUNT: Statement = statement!(overview::count_long_runs);
-    type Run = (i64, String, i64, Micros, Option<String>, Option<String>);
+    type Run = (JobId, String, StageId, Micros, Option<String>, Option<String>);
     let (total,): (i64,) = tx.one(&COUNT, &db::params![before])?;
     let rows: Vec<Run> = tx.query(&RUNS, &db::params![before, limit])?;
     let shown = rows.into_iter().map(|(job, subject, stage, since, progress, worker)| LongRun {

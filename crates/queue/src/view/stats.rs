@@ -3,7 +3,8 @@
 use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::codes::State;
 use crate::error::Result;
-use crate::rules::operator::pause::{self, Pause};
+use crate::id::{JobId, PipelineId, StageId};
+use crate::rules::operator::pause::{self, Pause, Scope};
 use crate::view::why::why;
 use db::{Micros, Statement, Tx, statement};
 use serde::Serialize;
@@ -72,21 +73,21 @@ pub struct Stats {
 const RATE_MINUTES: i64 = 5;
 
 fn is_paused(pauses: &[Pause], pipeline: &Pipeline, stage: &Stage) -> bool {
-    pauses.iter().any(|pause| match pause.kind.as_str() {
-        "all" => true,
-        "pipeline" => pause.id == pipeline.id,
-        _ => pause.id == stage.id,
+    pauses.iter().any(|pause| match pause.scope {
+        Scope::Everything => true,
+        Scope::Pipeline(id) => id == pipeline.id,
+        Scope::Stage(id) => id == stage.id,
     })
 }
 
 /// A stage with a ready job and no worker that claims it.
 pub(crate) struct IdleHead {
     /// The stage.
-    pub stage: i64,
+    pub stage: StageId,
     /// Queue and stage, for people.
     pub name: String,
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
 }
 
 /// The first ready job of each stage that is not paused and where nothing runs. A look at the head
@@ -114,14 +115,14 @@ pub fn stats(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &Catalog,
-    pipeline: Option<i64>,
+    pipeline: Option<PipelineId>,
 ) -> Result<Stats> {
     const WAITING: Statement = statement!(stats::count_waiting);
     const RUNNING: Statement = statement!(stats::count_running);
     const FAILED: Statement = statement!(stats::count_failed);
     const RATES: Statement = statement!(stats::stage_rates);
     const CODES: Statement = statement!(stats::count_failures);
-    let mut stages: BTreeMap<i64, StageStats> = BTreeMap::new();
+    let mut stages: BTreeMap<StageId, StageStats> = BTreeMap::new();
     let pauses = pause::all(tx)?;
     for p in catalog.pipelines().filter(|p| pipeline.is_none_or(|id| id == p.id)) {
         for s in &p.stages {
@@ -138,7 +139,7 @@ pub fn stats(
         }
     }
     for (stage, state, count, oldest) in
-        tx.query::<(i64, State, i64, Option<i64>)>(&WAITING, &[])?
+        tx.query::<(StageId, State, i64, Option<i64>)>(&WAITING, &[])?
     {
         let Some(s) = stages.get_mut(&stage) else { continue };
         s.oldest_at = s.oldest_at.into_iter().chain(oldest).min();
@@ -151,14 +152,14 @@ pub fn stats(
             State::Starved => &mut s.starved,
         } = count;
     }
-    for (stage, running, claimed) in tx.query::<(i64, i64, i64)>(&RUNNING, &[])? {
+    for (stage, running, claimed) in tx.query::<(StageId, i64, i64)>(&RUNNING, &[])? {
         stages.entry(stage).and_modify(|s| (s.running, s.claimed) = (running, claimed));
     }
-    for (stage, count) in tx.query::<(i64, i64)>(&FAILED, &[])? {
+    for (stage, count) in tx.query::<(StageId, i64)>(&FAILED, &[])? {
         stages.entry(stage).and_modify(|s| s.failed = count);
     }
     let minute = now / 60_000_000;
-    let rates: Vec<(i64, i64, i64, i64)> =
+    let rates: Vec<(StageId, i64, i64, i64)> =
         tx.query(&RATES, &db::params![minute - 60, minute - RATE_MINUTES, minute])?;
     for (stage, succeeded, errors, recent) in rates {
         stages.entry(stage).and_modify(|s| {
@@ -166,7 +167,7 @@ pub fn stats(
             s.succeeded_per_second = recent as f64 / (RATE_MINUTES * 60) as f64;
         });
     }
-    let codes: Vec<(i64, String, i64)> = tx.query(&CODES, &db::params![pipeline])?;
+    let codes: Vec<(PipelineId, String, i64)> = tx.query(&CODES, &db::params![pipeline])?;
     let failures = codes
         .into_iter()
         .map(|(id, code, count)| FailureCount {
@@ -190,7 +191,7 @@ pub fn stats(
 pub struct Stuck {
     /// The id of the job.
     #[serde(rename = "id")]
-    pub job: i64,
+    pub job: JobId,
     /// What the job is about.
     pub subject: String,
     /// The stage.
@@ -206,12 +207,12 @@ pub fn stuck(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &Catalog,
-    pipeline: Option<i64>,
+    pipeline: Option<PipelineId>,
     before: Micros,
     limit: i64,
 ) -> Result<Vec<Stuck>> {
     const STUCK: Statement = statement!(stats::stuck_jobs);
-    let rows: Vec<(i64, String, i64, Micros)> =
+    let rows: Vec<(JobId, String, StageId, Micros)> =
         tx.query(&STUCK, &db::params![pipeline, before, limit])?;
     rows.into_iter()
         .map(|(job, subject, stage, since)| {

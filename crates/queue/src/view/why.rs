@@ -4,7 +4,9 @@
 use crate::catalog::{Catalog, Stage};
 use crate::codes::{State, Status};
 use crate::error::Result;
-use crate::rules::operator::{JobRow, hold, look, pause};
+use crate::id::{JobId, StageId};
+use crate::rules::operator::pause::{self, Scope};
+use crate::rules::operator::{JobRow, hold, look};
 use crate::view::time::{ago, show_time};
 use db::{Micros, Statement, Tx, statement};
 
@@ -12,7 +14,7 @@ use db::{Micros, Statement, Tx, statement};
 const LINE_MAX: i64 = 1000;
 
 /// Returns one sentence on why a job is not running, or how it ended.
-pub fn why(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, job: i64) -> Result<String> {
+pub fn why(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, job: JobId) -> Result<String> {
     let found = look(tx, job)?;
     match (found.status(), found.waiting) {
         (Status::Running, _) => running(tx, now, catalog, &found),
@@ -138,7 +140,7 @@ fn delayed(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, found: &JobRow) -> R
 fn parked(tx: &mut Tx<'_>, catalog: &Catalog, found: &JobRow) -> Result<String> {
     const OWNER: Statement = statement!(line::lock_owner);
     const AHEAD: Statement = statement!(line::first_of_lock);
-    let owner: Option<(i64, i64, Micros, Option<String>)> =
+    let owner: Option<(JobId, StageId, Micros, Option<String>)> =
         tx.first(&OWNER, &db::params![&found.lock])?;
     if let Some((job, stage, since, worker)) = owner {
         let place = match worker {
@@ -151,7 +153,7 @@ fn parked(tx: &mut Tx<'_>, catalog: &Catalog, found: &JobRow) -> Result<String> 
             show_time(since)
         ));
     }
-    let first: Option<(i64,)> = tx.first(&AHEAD, &db::params![&found.lock, found.id])?;
+    let first: Option<(JobId,)> = tx.first(&AHEAD, &db::params![&found.lock, found.id])?;
     Ok(first.map_or("it is about to be let through".to_string(), |(job,)| {
         format!("job {job} has the same lock `{}` and goes first", found.lock)
     }))
@@ -203,11 +205,13 @@ fn ready(
     const LINE: Statement = statement!(line::place_in_line);
     const LIVE: Statement = statement!(workers::live_worker_stages);
     for p in pause::all(tx)? {
-        let what = match p.kind.as_str() {
-            "all" => "everything".to_string(),
-            "pipeline" if p.id == stage.pipeline => format!("`{}`", catalog.pipeline(p.id)?.name),
-            "stage" if p.id == stage.id => format!("stage `{}`", stage.name),
-            _ => continue,
+        let what = match p.scope {
+            Scope::Everything => "everything".to_string(),
+            Scope::Pipeline(id) if id == stage.pipeline => {
+                format!("`{}`", catalog.pipeline(id)?.name)
+            }
+            Scope::Stage(id) if id == stage.id => format!("stage `{}`", stage.name),
+            Scope::Pipeline(_) | Scope::Stage(_) => continue,
         };
         return Ok(format!(
             "{what} is paused by {} since {}: {}",

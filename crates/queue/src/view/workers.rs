@@ -1,6 +1,7 @@
 //! Registered workers: what each is doing, and which are dead.
 
 use crate::error::Result;
+use crate::id::{JobId, WorkerId};
 use crate::progress::Progress;
 use crate::rules::lease;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
@@ -11,7 +12,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkerView {
     /// Its id.
-    pub id: i64,
+    pub id: WorkerId,
     /// Its name.
     pub name: String,
     /// The machine that it runs on.
@@ -41,7 +42,7 @@ pub struct WorkerView {
 pub struct WorkerJob {
     /// The id of the job.
     #[serde(rename = "id")]
-    pub job: i64,
+    pub job: JobId,
     /// What the job is about.
     pub subject: String,
     /// Since when.
@@ -96,7 +97,7 @@ pub fn workers(tx: &mut Tx<'_>, now: Micros, since: Micros) -> Result<Vec<Worker
             _ => "live",
         };
         if view.ended_at.is_none() {
-            let jobs: Vec<(i64, String, Micros, bool, Option<String>)> =
+            let jobs: Vec<(JobId, String, Micros, bool, Option<String>)> =
                 tx.query(&JOBS, &db::params![view.id])?;
             view.jobs = jobs
                 .into_iter()

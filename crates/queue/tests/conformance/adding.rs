@@ -6,7 +6,7 @@ use crate::support::{ANN, SECOND, World};
 use queue::rules::operator::hold::{self, Group};
 use queue::rules::operator::pause::{self, Scope};
 use queue::rules::{add, running};
-use queue::{Added, Error, JobError, NewJob, Outcome, State, Status};
+use queue::{Added, Error, JobError, JobId, NewJob, Outcome, State, Status};
 
 /// "With coalescing, adding a subject that already waits (queued or held, not started) is one job,
 /// not two: the add returns its id and says so; the payload becomes the newer one, the priority the
@@ -38,7 +38,7 @@ fn a_held_subject_is_one_job(w: &World) {
     let again = NewJob { payload: Some(b"new".to_vec()), ..NewJob::new("a.fits") };
     assert_eq!(w.try_add(&files, again).unwrap(), Added { job, coalesced: true });
     assert_eq!(w.status(job), Status::Held);
-    assert_eq!(w.worker("a").ids(&files), Vec::<i64>::new());
+    assert_eq!(w.worker("a").ids(&files), Vec::<JobId>::new());
     w.release(job).unwrap();
     let claimed = w.worker("b").next(&files).unwrap();
     assert_eq!(claimed.payload.as_deref(), Some(&b"new"[..]));
@@ -92,8 +92,8 @@ fn batches_never_share_a_job(w: &World) {
     let one = crate::batches::batch_of(w, &files, &["a.fits"]);
     let two = crate::batches::batch_of(w, &files, &["a.fits"]);
     let alone = w.add(&files, "a.fits");
-    let jobs: Vec<i64> =
-        w.rows::<(i64,)>("select id from jobs order by id").iter().map(|r| r.0).collect();
+    let jobs: Vec<JobId> =
+        w.rows::<(JobId,)>("select id from jobs order by id").iter().map(|r| r.0).collect();
     assert_eq!(jobs.len(), 3);
     assert!(jobs.contains(&alone) && one != two);
     let a = w.worker("a");
@@ -115,7 +115,7 @@ fn adding_beside_a_running_job_waits_its_turn(w: &World) {
     let second = w.add(&files, "a.fits");
     assert_ne!(first, second);
     assert_eq!(w.state(second), Some(State::Parked));
-    assert_eq!(b.ids(&files), Vec::<i64>::new());
+    assert_eq!(b.ids(&files), Vec::<JobId>::new());
     assert_eq!(w.try_add(&files, NewJob::new("a.fits")).unwrap().job, second, "it waits already");
     a.settle(&running, Outcome::success());
     assert_eq!(b.ids(&files), [second]);
@@ -139,7 +139,7 @@ fn adding_to_a_paused_stage_is_accepted(w: &World) {
     w.rule(move |tx, now, c| pause::pause(tx, now, c, ANN, Scope::Stage(stage))).unwrap();
     let job = w.add(&files, "a.fits");
     assert_eq!(w.status(job), Status::Queued);
-    assert_eq!(w.worker("a").ids(&files), Vec::<i64>::new());
+    assert_eq!(w.worker("a").ids(&files), Vec::<JobId>::new());
 }
 
 /// "Adding to a held collection is accepted as `held`."

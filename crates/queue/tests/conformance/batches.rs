@@ -6,9 +6,11 @@ use crate::support::{ANN, World};
 use queue::rules::batch::{self, Batch, Entry, NewBatch};
 use queue::rules::operator::hold::{self, Group};
 use queue::rules::report::{self, Report};
-use queue::{BatchState, Error, NewJob, Outcome, Pipeline, Result, Settled, Status};
+use queue::{
+    BatchId, BatchState, Error, JobId, NewJob, Outcome, Pipeline, Result, Settled, Status,
+};
 
-pub fn create(w: &World, pipeline: &Pipeline, subjects: &[&str]) -> i64 {
+pub fn create(w: &World, pipeline: &Pipeline, subjects: &[&str]) -> BatchId {
     let (id, subjects) = (pipeline.id, subjects.iter().map(|s| s.to_string()).collect::<Vec<_>>());
     w.rule(move |tx, now, c| {
         let new = NewBatch {
@@ -30,7 +32,7 @@ pub fn create(w: &World, pipeline: &Pipeline, subjects: &[&str]) -> i64 {
     .unwrap()
 }
 
-pub fn accept(w: &World, batch: i64) -> Result<Batch> {
+pub fn accept(w: &World, batch: BatchId) -> Result<Batch> {
     w.rule(move |tx, now, _| batch::accept(tx, now, batch))
 }
 
@@ -39,18 +41,18 @@ fn move_all(w: &World) {
 }
 
 /// An accepted batch with its jobs made.
-pub fn batch_of(w: &World, pipeline: &Pipeline, subjects: &[&str]) -> i64 {
+pub fn batch_of(w: &World, pipeline: &Pipeline, subjects: &[&str]) -> BatchId {
     let batch = create(w, pipeline, subjects);
     accept(w, batch).unwrap();
     move_all(w);
     batch
 }
 
-pub fn load(w: &World, batch: i64) -> Batch {
+pub fn load(w: &World, batch: BatchId) -> Batch {
     w.rule(move |tx, _, _| batch::load(tx, batch)).unwrap()
 }
 
-pub fn state(w: &World, batch: i64) -> BatchState {
+pub fn state(w: &World, batch: BatchId) -> BatchState {
     load(w, batch).state
 }
 
@@ -58,8 +60,8 @@ pub fn report(w: &World) -> Option<Report> {
     w.rule(report::write_next).unwrap()
 }
 
-fn job_of(w: &World, subject: &str) -> i64 {
-    let jobs: Vec<(i64, String)> = w.rows("select id, subject from jobs");
+fn job_of(w: &World, subject: &str) -> JobId {
+    let jobs: Vec<(JobId, String)> = w.rows("select id, subject from jobs");
     jobs.into_iter().find(|j| j.1 == subject).map(|j| j.0).unwrap()
 }
 
@@ -248,10 +250,11 @@ fn a_held_batch_waits(w: &World) {
     w.rule(move |tx, now, _| batch::hold(tx, now, ANN, b)).unwrap();
     assert!(load(w, b).held);
     assert!(a.next(&jobs).is_none(), "I9: claims refuse it before its jobs are flipped");
+    let start = JobId::default();
     let flip = move |w: &World, held: bool| {
         w.rule(move |tx, now, c| match held {
-            true => hold::flip_held(tx, now, c, ANN, Group::Batch(b), 0, 100),
-            false => hold::flip_released(tx, now, c, ANN, Group::Batch(b), 0, 100),
+            true => hold::flip_held(tx, now, c, ANN, Group::Batch(b), start, 100),
+            false => hold::flip_released(tx, now, c, ANN, Group::Batch(b), start, 100),
         })
         .unwrap()
     };
@@ -277,7 +280,8 @@ fn batches_are_cancelled_and_deleted(w: &World) {
     let running = a.next(&jobs).unwrap();
     assert!(matches!(w.rule(move |tx, now, _| batch::delete(tx, now, b)), Err(Error::Refused(_))));
     let cancel = move |w: &World| {
-        w.rule(move |tx, now, c| batch::cancel_some(tx, now, c, ANN, b, 0, 100)).unwrap()
+        let start = JobId::default();
+        w.rule(move |tx, now, c| batch::cancel_some(tx, now, c, ANN, b, start, 100)).unwrap()
     };
     cancel(w);
     assert_eq!(w.status(job_of(w, "2")), Status::Cancelled);

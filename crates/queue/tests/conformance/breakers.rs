@@ -5,7 +5,7 @@ use crate::support::worker::Worker;
 use crate::support::{SECOND, World};
 use queue::rules::breaker::{self, Target};
 use queue::rules::pipelines::PipelineSpec;
-use queue::{JobError, NewJob, Outcome, Pipeline, State, Status};
+use queue::{JobError, JobId, NewJob, Outcome, Pipeline, State, Status};
 
 fn down() -> Outcome {
     Outcome::Transient(JobError::new("unreachable", "connection refused").at("s3-west"))
@@ -27,8 +27,8 @@ fn needing(subject: &str) -> NewJob {
 }
 
 /// Five jobs fail at the target, and it is down.
-fn open_breaker(w: &World, copies: &Pipeline, a: &Worker<'_>) -> Vec<i64> {
-    let jobs: Vec<i64> = (0..5).map(|n| w.add(copies, &format!("opens {n}"))).collect();
+fn open_breaker(w: &World, copies: &Pipeline, a: &Worker<'_>) -> Vec<JobId> {
+    let jobs: Vec<JobId> = (0..5).map(|n| w.add(copies, &format!("opens {n}"))).collect();
     let claimed = a.claim(copies, 5);
     assert_eq!(claimed.len(), 5);
     for (index, one) in claimed.iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::support::{SECOND, World};
 use queue::rules::budget;
 use queue::rules::lease::NewWorker;
 use queue::rules::pipelines::PipelineSpec;
-use queue::{Amounts, NewJob, Outcome, Settled, State, Status};
+use queue::{Amounts, JobId, NewJob, Outcome, Settled, State, Status};
 
 fn amounts(list: &[(&str, i64)]) -> Amounts {
     list.iter().map(|(name, amount)| (name.to_string(), *amount)).collect()
@@ -66,8 +66,8 @@ fn a_ready_job_whose_lock_is_taken_is_parked(w: &World) {
     let second = w.add_job(&files, of("second"));
     let third = w.add(&files, "third");
     assert_eq!(w.state(second), Some(State::Parked));
-    w.rows::<(i64,)>("update waiting set state = 0 where state = 1 returning id");
-    let claimed: Vec<i64> = b.claim(&files, 10).iter().map(|c| c.lease.job).collect();
+    w.rows::<(JobId,)>("update waiting set state = 0 where state = 1 returning id");
+    let claimed: Vec<JobId> = b.claim(&files, 10).iter().map(|c| c.lease.job).collect();
     assert_eq!(claimed, [third]);
     assert_eq!(w.state(second), Some(State::Parked));
     a.settle(&first, Outcome::success());
@@ -121,7 +121,7 @@ fn a_budget_of_the_deployment_is_never_exceeded(w: &World) {
     spec.stages[0].1.needs = amounts(&[("drives", 1)]);
     let files = w.make(spec);
     w.rule(|tx, now, _| budget::set_total(tx, now, "drives", Some(2))).unwrap();
-    let jobs: Vec<i64> = (0..4).map(|n| w.add(&files, &n.to_string())).collect();
+    let jobs: Vec<JobId> = (0..4).map(|n| w.add(&files, &n.to_string())).collect();
     let (a, b) = (w.worker("a"), w.worker("b"));
     let first = a.claim(&files, 1);
     let second = b.claim(&files, 5);

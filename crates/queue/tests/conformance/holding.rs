@@ -10,7 +10,9 @@ use queue::rules::operator::hold::{self, Group, JobHold};
 use queue::rules::operator::{Actor, cancel};
 use queue::rules::pipelines::PipelineSpec;
 use queue::rules::{add, batch, preparing as preparing_rule};
-use queue::{Error, Handover, NewJob, Outcome, Pipeline, Settled, Settlement, State, Status, view};
+use queue::{
+    Error, Handover, JobId, NewJob, Outcome, Pipeline, Settled, Settlement, State, Status, view,
+};
 
 /// Stages of an ingest; from recording on a job only goes forward.
 fn ingest(w: &World) -> Pipeline {
@@ -29,7 +31,7 @@ const MAPS: Group<'_> = Group::Collection("maps");
 fn hold_maps(w: &World) {
     w.rule(|tx, now, c| {
         hold::hold_group(tx, now, ANN, MAPS)?;
-        let mut after = Some(0);
+        let mut after = Some(JobId::default());
         while let Some(from) = after {
             after = hold::flip_held(tx, now, c, ANN, MAPS, from, 2)?;
         }
@@ -41,12 +43,12 @@ fn hold_maps(w: &World) {
 fn release_maps(w: &World) {
     w.rule(|tx, now, c| {
         hold::release_group(tx, MAPS)?;
-        hold::flip_released(tx, now, c, ANN, MAPS, 0, 100)
+        hold::flip_released(tx, now, c, ANN, MAPS, JobId::default(), 100)
     })
     .unwrap();
 }
 
-fn why(w: &World, job: i64) -> String {
+fn why(w: &World, job: JobId) -> String {
     w.rule(move |tx, now, c| view::why(tx, now, c, job)).unwrap()
 }
 
@@ -91,7 +93,7 @@ fn a_hold_of_a_run_can_be_lifted(w: &World) {
 /// The same whichever way a run ends: with an error, with a wait, with its worker, with another lock.
 fn whatever_comes_back_is_held(w: &World) {
     let ingest = ingest(w);
-    let jobs: Vec<i64> = ["a", "b", "c", "d"].map(|s| w.add_job(&ingest, of_maps(s))).into();
+    let jobs: Vec<JobId> = ["a", "b", "c", "d"].map(|s| w.add_job(&ingest, of_maps(s))).into();
     let a = w.worker("a");
     let runs = a.claim(&ingest, 3);
     let lost = w.worker("lost");
@@ -201,7 +203,7 @@ fn a_batch_of_a_held_collection_is_held(w: &World) {
     assert!(load(w, b).is_held() && !load(w, b).held);
     let listed = w.rule(|tx, _, _| batch::list(tx, None, None, 10)).unwrap();
     assert!(listed[0].is_held());
-    let job = w.number("select min(id) from jobs where id > $1", 0);
+    let job = w.rows::<(JobId,)>("select min(id) from jobs")[0].0;
     assert_eq!(w.status(job), Status::Held);
     assert!(why(w, job).starts_with("collection `maps` is held by ann since "));
     let refused = batch::refuse_delete(&load(w, b)).unwrap_err().to_string();

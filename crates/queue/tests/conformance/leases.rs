@@ -3,7 +3,7 @@
 use crate::both;
 use crate::support::worker::{permanent, reap};
 use crate::support::{LEASE, SECOND, World};
-use queue::{Error, Outcome, Settled, Status};
+use queue::{Error, JobId, Outcome, Settled, Status, WorkerId};
 
 /// I4: "A stale token changes nothing: start, finish, fail, progress, checkpoint and renew all
 /// require the current one."
@@ -50,10 +50,10 @@ fn renewing_keeps_what_a_worker_holds(w: &World) {
     a.claim(&files, 2);
     for _ in 0..5 {
         w.advance(LEASE / 2);
-        let mut held: Vec<i64> = a.renew().unwrap().iter().map(|h| h.job).collect();
+        let mut held: Vec<JobId> = a.renew().unwrap().iter().map(|h| h.job).collect();
         held.sort_unstable();
         assert_eq!(held, [one, two]);
-        assert_eq!(reap(w), Vec::<i64>::new());
+        assert_eq!(reap(w), Vec::<WorkerId>::new());
     }
 }
 

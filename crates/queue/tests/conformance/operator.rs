@@ -10,7 +10,7 @@ use queue::rules::operator::retry::{self, Filter, Retried};
 use queue::rules::operator::{discard, review};
 use queue::rules::pipelines::{self, PipelineSpec};
 use queue::rules::running;
-use queue::{Error, NewJob, Outcome, Pipeline, Result, Settled, State, Status};
+use queue::{Error, JobId, NewJob, Outcome, Pipeline, Result, Settled, State, Status};
 
 const STAGES: &[&str] = &["downloading", "resolving", "storing", "recording"];
 
@@ -29,7 +29,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T>) -> String {
 }
 
 /// A job of `ingest` that has failed in `stage`.
-fn failed_in(w: &World, ingest: &Pipeline, stage: &str, lock: &str) -> i64 {
+fn failed_in(w: &World, ingest: &Pipeline, stage: &str, lock: &str) -> JobId {
     let job = w.add_job(ingest, NewJob { lock: Some(lock.to_string()), ..NewJob::new(lock) });
     let a = w.worker("a");
     for name in STAGES {
@@ -64,7 +64,7 @@ fn requeue_to_the_same_or_an_earlier_stage(w: &World) {
     assert!(matches!(w.requeue(job, Some("nowhere")), Err(Error::Refused(_))));
     let other = failed_in(w, &ingest, "storing", "object/2");
     assert!(matches!(w.requeue(other, Some("nowhere")), Err(Error::Unknown { .. })));
-    assert!(matches!(w.requeue(999, None), Err(Error::Unknown { .. })));
+    assert!(matches!(w.requeue(JobId::new(999), None), Err(Error::Unknown { .. })));
 }
 
 /// "A queued, started job may be sent back to an earlier stage; a running one must be cancelled or
@@ -135,8 +135,10 @@ fn a_discarded_job_starts_again(w: &World) {
     assert!(!discard(job).unwrap(), "once");
     assert!(refused(w.requeue(job, Some("storing"))).contains("discarded"));
     assert_eq!(w.status(job), Status::Failed);
-    w.rule(move |tx, now, c| retry::retry(tx, now, c, ANN, &Filter::default(), false, 0, 100))
-        .unwrap();
+    w.rule(move |tx, now, c| {
+        retry::retry(tx, now, c, ANN, &Filter::default(), false, JobId::default(), 100)
+    })
+    .unwrap();
     assert_eq!((w.stage(job), w.status(job)), (ingest.first().name.clone(), Status::Queued));
     let marks: usize = ingest
         .stages
@@ -189,7 +191,7 @@ fn retry_all_with_a_dry_run(w: &World) {
     let retry = |dry: bool, code: Option<&'static str>| {
         w.rule(move |tx, now, c| {
             let filter = Filter { code: code.map(str::to_string), ..Filter::default() };
-            retry::retry(tx, now, c, ANN, &filter, dry, 0, 100)
+            retry::retry(tx, now, c, ANN, &filter, dry, JobId::default(), 100)
         })
         .unwrap()
     };
@@ -207,9 +209,9 @@ fn retry_all_with_a_dry_run(w: &World) {
 fn retry_all_in_steps(w: &World) {
     let files = w.queue("files");
     let a = w.worker("a");
-    let jobs: Vec<i64> = (0..5).map(|n| w.add(&files, &n.to_string())).collect();
+    let jobs: Vec<JobId> = (0..5).map(|n| w.add(&files, &n.to_string())).collect();
     jobs.iter().for_each(|_| _ = a.work(&files, permanent("bad")));
-    let (mut after, mut requeued) = (Some(0), 0);
+    let (mut after, mut requeued) = (Some(JobId::default()), 0);
     while let Some(from) = after {
         let step = w.rule(move |tx, now, c| {
             retry::retry(tx, now, c, ANN, &Filter::default(), false, from, 2)
@@ -273,7 +275,7 @@ fn release_respects_the_due_time(w: &World) {
 fn a_collection_is_held_and_released(w: &World) {
     let two = w.staged("two", &["first", "second"]);
     let of = |s: &str, c: &str| NewJob { collection: Some(c.to_string()), ..NewJob::new(s) };
-    let maps: Vec<i64> = (0..4).map(|n| w.add_job(&two, of(&n.to_string(), "maps"))).collect();
+    let maps: Vec<JobId> = (0..4).map(|n| w.add_job(&two, of(&n.to_string(), "maps"))).collect();
     let photo = w.add_job(&two, of("photo", "photos"));
     let a = w.worker("a");
     assert_eq!(a.work(&two, Outcome::success()), maps[0]);
@@ -281,7 +283,7 @@ fn a_collection_is_held_and_released(w: &World) {
     w.rule(move |tx, now, _| hold::hold_group(tx, now, ANN, group)).unwrap();
     assert_eq!(a.ids(&two), [photo], "I9, before a single job was flipped");
     let steps = |held: u8| {
-        let mut after = Some(0);
+        let mut after = Some(JobId::default());
         while let Some(from) = after {
             after = w
                 .rule(move |tx, now, c| match held {
@@ -407,7 +409,7 @@ fn what_has_begun_recording_cannot_be_cancelled(w: &World) {
 fn cancel_lets_the_next_through(w: &World) {
     let ingest = ingest(w);
     let of = |s: &str| NewJob { lock: Some("o/1".to_string()), ..NewJob::new(s) };
-    let jobs: Vec<i64> = ["1", "2", "3"].iter().map(|s| w.add_job(&ingest, of(s))).collect();
+    let jobs: Vec<JobId> = ["1", "2", "3"].iter().map(|s| w.add_job(&ingest, of(s))).collect();
     let a = w.worker("a");
     a.work(&ingest, Outcome::success());
     w.cancel(jobs[0]).unwrap();
@@ -421,7 +423,7 @@ fn emptying_cancels_what_waits(w: &World) {
     let running = w.add(&files, "running");
     let a = w.worker("a");
     let claimed = a.next(&files).unwrap();
-    let waiting: Vec<i64> = (0..5).map(|n| w.add(&files, &n.to_string())).collect();
+    let waiting: Vec<JobId> = (0..5).map(|n| w.add(&files, &n.to_string())).collect();
     w.hold(waiting[0]).unwrap();
     let stage = files.first().id;
     let mut done = 0;
@@ -450,7 +452,7 @@ fn a_plain_queue_can_be_deleted(w: &World) {
     let failed = a.work(&files, permanent("bad"));
     w.add(&files, "running");
     let claimed = a.next(&files).unwrap();
-    let waiting: Vec<i64> = (0..3).map(|n| w.add(&files, &n.to_string())).collect();
+    let waiting: Vec<JobId> = (0..3).map(|n| w.add(&files, &n.to_string())).collect();
     refused(delete("files"));
     a.settle(&claimed, Outcome::success());
     while !delete("files").unwrap() {}

@@ -6,10 +6,10 @@ use crate::support::{LEASE, SECOND, World};
 use queue::rules::batch::{self, Batch, Entry, NewBatch};
 use queue::rules::report::{self, Report};
 use queue::rules::{add, lease, preparing};
-use queue::{BatchState, NewJob, Outcome, Pipeline, Status};
+use queue::{BatchId, BatchState, JobId, NewJob, Outcome, Pipeline, Status};
 
 /// A pending batch with an entry, and the job that prepares it.
-fn deposit(w: &World, preparing: &Pipeline) -> (i64, i64) {
+fn deposit(w: &World, preparing: &Pipeline) -> (BatchId, JobId) {
     let (pipeline, name) = (w.staged("ingest", &["storing"]).id, preparing.name.clone());
     w.rule(move |tx, now, c| {
         let new = NewBatch {
@@ -29,12 +29,12 @@ fn deposit(w: &World, preparing: &Pipeline) -> (i64, i64) {
     .unwrap()
 }
 
-fn fill(tx: &mut db::Tx<'_>, c: &queue::Catalog, batch: i64) -> queue::Result<()> {
+fn fill(tx: &mut db::Tx<'_>, c: &queue::Catalog, batch: BatchId) -> queue::Result<()> {
     let entry = Entry { number: 1, subject: "a".to_string(), lock: None, payload: None };
     batch::fill(tx, c, batch, &[entry])
 }
 
-fn load(w: &World, batch: i64) -> Batch {
+fn load(w: &World, batch: BatchId) -> Batch {
     w.rule(move |tx, _, _| batch::load(tx, batch)).unwrap()
 }
 
@@ -43,7 +43,7 @@ fn report(w: &World) -> Option<Report> {
 }
 
 /// The report that a batch ended with.
-fn failed(w: &World, batch: i64) -> String {
+fn failed(w: &World, batch: BatchId) -> String {
     let report = report(w).expect("it is reported");
     assert_eq!((report.batch, report.state), (batch, BatchState::Failed));
     assert_eq!(load(w, batch).state, BatchState::Failed);
@@ -51,7 +51,7 @@ fn failed(w: &World, batch: i64) -> String {
     report.error.expect("it says why")
 }
 
-fn accept(w: &World, batch: i64) {
+fn accept(w: &World, batch: BatchId) {
     w.rule(move |tx, now, c| {
         fill(tx, c, batch)?;
         batch::accept(tx, now, batch)

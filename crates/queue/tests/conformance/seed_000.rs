@@ -4,7 +4,7 @@ use crate::both;
 use crate::support::worker::permanent;
 use crate::support::{ANN, World};
 use queue::rules::operator::pause::{self, Scope};
-use queue::{NewJob, Outcome, Status};
+use queue::{JobId, NewJob, Outcome, Status};
 
 /// "inprogress=False failed=False - new entry awaiting processing;
 ///  inprogress=True failed=False - during processing;
@@ -145,9 +145,9 @@ fn the_most_urgent_is_selected_first(w: &World) {
 /// "There can be multiple jobs servicing the queue": no entry is handed out twice.
 fn several_workers_never_share_an_entry(w: &World) {
     let files = w.queue("files");
-    let mut all: Vec<i64> = (0..20).map(|n| w.add(&files, &n.to_string())).collect();
+    let mut all: Vec<JobId> = (0..20).map(|n| w.add(&files, &n.to_string())).collect();
     let (a, b, c) = (w.worker("a"), w.worker("b"), w.worker("c"));
-    let mut got: Vec<i64> = Vec::new();
+    let mut got: Vec<JobId> = Vec::new();
     for worker in [&a, &b, &c, &a, &b] {
         got.extend(worker.claim(&files, 4).iter().map(|j| j.lease.job));
     }

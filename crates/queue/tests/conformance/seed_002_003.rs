@@ -2,10 +2,10 @@
 
 use crate::both;
 use crate::support::worker::{permanent, transient};
-use crate::support::{ANN, SECOND, World};
+use crate::support::{SECOND, World};
 use queue::rules::pipelines::{self, PipelineSpec};
-use queue::rules::{operator, running};
-use queue::{Error, NewJob, Outcome, Pipeline, Settled, StageSettings, State, Status};
+use queue::rules::running;
+use queue::{Error, JobId, NewJob, Outcome, Pipeline, Settled, StageSettings, State, Status};
 
 fn set(
     w: &World,
@@ -171,7 +171,7 @@ fn what_is_unknown_is_said(w: &World) {
     let files = w.queue("files");
     let wrong = w.rule(|_, _, c| c.named("flies").map(|_| ())).err().unwrap().to_string();
     assert_eq!(wrong, "there is no queue `flies`; there are: files");
-    let job = w.rule(|tx, now, c| operator::hold::hold_job(tx, now, c, ANN, 77)).err().unwrap();
+    let job = w.hold(JobId::new(77)).err().unwrap();
     assert!(job.to_string().starts_with("there is no job `77`; "), "{job}");
     assert_eq!(job.code(), queue::ErrorCode::Unknown);
     let stage = files.stage_named("nowhere").err().unwrap().to_string();

@@ -5,7 +5,7 @@ use crate::both;
 use crate::support::World;
 use queue::rules::moving::FreeSlots;
 use queue::rules::pipelines::{self, PipelineSpec};
-use queue::{Handover, Outcome, Pipeline, Settled, Settlement, Status};
+use queue::{Handover, JobId, Outcome, Pipeline, Settled, Settlement, StageId, Status};
 
 fn ingest(w: &World) -> Pipeline {
     let stages = ["estimating", "downloading", "validating", "recording", "cleaning"];
@@ -28,7 +28,7 @@ fn it_goes_on_with_the_stage_that_is_named(w: &World) {
     assert_eq!(a.settle(&claimed, to("validating")), Settled::Now(Status::Queued));
     assert_eq!(w.stage(job), "validating");
     let moved = w.history(job).into_iter().find(|e| e.event == "moved").unwrap();
-    let name = |id: Option<i64>| w.catalog().stage_name(id.unwrap());
+    let name = |id: Option<StageId>| w.catalog().stage_name(id.unwrap());
     assert_eq!((name(moved.from.0), name(moved.to.0)), ("estimating".into(), "validating".into()));
     assert_eq!(moved.why.as_deref(), Some("it is here; nothing to do in downloading"));
     assert!(a.claim_in(&ingest, "validating").is_some(), "it waits there");
@@ -123,12 +123,12 @@ fn a_job_that_only_comes_back_is_stuck(w: &World) {
     let claimed = a.next(&ingest).unwrap();
     a.settle(&claimed, to("downloading"));
     let moved = w.rule(|_, now, _| Ok(now)).unwrap() + 1;
-    let stuck = |before: i64| -> Vec<i64> {
+    let stuck = |before: i64| -> Vec<JobId> {
         let found = w.rule(move |tx, now, c| queue::view::stuck(tx, now, c, None, before, 10));
         found.unwrap().into_iter().map(|s| s.job).collect()
     };
     let entered = w.history(job).pop().unwrap().at;
-    assert_eq!(stuck(entered), [0; 0], "it has just come");
+    assert_eq!(stuck(entered), Vec::<JobId>::new(), "it has just come");
     for _ in 0..2 {
         let claimed = a.claim_in(&ingest, "downloading").unwrap();
         assert_eq!(stuck(moved), [job], "while it runs");

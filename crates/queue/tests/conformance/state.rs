@@ -6,7 +6,7 @@ use crate::support::{ANN, World};
 use queue::rules::pipelines::{self, PipelineSpec};
 use queue::rules::prune::prune;
 use queue::rules::state;
-use queue::{Error, Handover, JobState, Outcome, Pipeline, Settled, Status};
+use queue::{Error, Handover, JobId, JobState, Outcome, Pipeline, Settled, Status};
 
 const STAGES: &[&str] = &["measure", "scale", "store"];
 
@@ -23,7 +23,7 @@ fn leaves(key: &str, value: i64) -> Outcome {
 }
 
 /// What a stage gets.
-fn got(w: &World, pipeline: &Pipeline, job: i64, stage: &str) -> JobState {
+fn got(w: &World, pipeline: &Pipeline, job: JobId, stage: &str) -> JobState {
     let stage = pipeline.stage_named(stage).unwrap().id;
     w.rule(move |tx, _, _| state::before(tx, job, stage)).unwrap()
 }
@@ -103,7 +103,7 @@ fn a_state_is_pruned_with_its_job(w: &World) {
     w.rule(move |tx, now, c| queue::rules::operator::cancel::cancel(tx, now, c, ANN, job)).unwrap();
     w.advance(10);
     let now = w.now();
-    w.rule(move |tx, at, c| prune(tx, at, c, Some(now), 0, 100)).unwrap();
+    w.rule(move |tx, at, c| prune(tx, at, c, Some(now), JobId::default(), 100)).unwrap();
     assert_eq!(w.number("select count(*) from states where job > $1", 0), 0);
 }
 

@@ -8,10 +8,10 @@ use crate::support::worker::permanent;
 use crate::support::{ANN, World};
 use queue::rules::operator::retry::{self, Filter, Retried};
 use queue::rules::replacing;
-use queue::{BatchState, Content, NewJob, Outcome, Pipeline, Status};
+use queue::{BatchState, Content, JobId, NewJob, Outcome, Pipeline, Status};
 
 /// Runs what can be claimed, oldest first; each with its outcome.
-fn work(w: &World, pipeline: &Pipeline, outcomes: &[Outcome]) -> Vec<i64> {
+fn work(w: &World, pipeline: &Pipeline, outcomes: &[Outcome]) -> Vec<JobId> {
     let a = w.worker("a");
     let mut done = Vec::new();
     for outcome in outcomes {
@@ -21,6 +21,12 @@ fn work(w: &World, pipeline: &Pipeline, outcomes: &[Outcome]) -> Vec<i64> {
     }
     a.deregister();
     done
+}
+
+fn retry_all(w: &World) -> Retried {
+    let all = Filter::default();
+    w.rule(move |tx, now, c| retry::retry(tx, now, c, ANN, &all, false, JobId::default(), 100))
+        .unwrap()
 }
 
 /// Two rows of one batch with one subject: the first fails, the second succeeds. The batch has failed,
@@ -134,12 +140,7 @@ fn a_retry_supersedes_no_rows_of_one_batch(w: &World) {
     batch_of(w, &jobs, &["box"]);
     batch_of(w, &jobs, &["box", "box"]);
     let ids = work(w, &jobs, &[permanent("no"), permanent("no"), permanent("no")]);
-    let retry = |w: &World| {
-        w.rule(|tx, now, c| retry::retry(tx, now, c, ANN, &Filter::default(), false, 0, 100))
-            .unwrap()
-    };
-    let done = retry(w);
-    assert_eq!(done, Retried { requeued: 2, superseded: 1, refused: 0, next: None });
+    assert_eq!(retry_all(w), Retried { requeued: 2, superseded: 1, refused: 0, next: None });
     let statuses: Vec<Status> = ids.iter().map(|id| w.status(*id)).collect();
     assert_eq!(statuses, [Status::Cancelled, Status::Queued, Status::Queued]);
     let old = ids[0];
@@ -158,9 +159,7 @@ fn nothing_is_superseded_across_collections(w: &World) {
     };
     let (maps, letters) = (add("maps"), add("letters"));
     work(w, &jobs, &[permanent("the store is down"), permanent("the store is down")]);
-    let done =
-        w.rule(|tx, now, c| retry::retry(tx, now, c, ANN, &Filter::default(), false, 0, 100));
-    assert_eq!(done.unwrap(), Retried { requeued: 2, superseded: 0, refused: 0, next: None });
+    assert_eq!(retry_all(w), Retried { requeued: 2, superseded: 0, refused: 0, next: None });
     work(w, &jobs, &[permanent("broken"), Outcome::success()]);
     assert_eq!((w.status(maps), w.status(letters)), (Status::Failed, Status::Succeeded));
     let again = add("maps");

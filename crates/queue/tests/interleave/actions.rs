@@ -10,7 +10,10 @@ use queue::rules::operator::pause::{self, Scope};
 use queue::rules::operator::retry::{self, Filter};
 use queue::rules::operator::{cancel, discard, requeue};
 use queue::rules::{add, batch, lease, settle};
-use queue::{Catalog, Claimed, Error, Outcome, Settled, Settlement};
+use queue::{
+    BatchId, Catalog, Claimed, Error, JobId, Outcome, PipelineId, Settled, Settlement, StageId,
+    WorkerId,
+};
 use rand::Rng;
 use rand::rngs::StdRng;
 use std::sync::Arc;
@@ -20,11 +23,11 @@ pub enum Action {
     Add { staged: bool, subject: &'static str, batch: bool },
     Claim { staged: bool, second: bool, limit: usize },
     Settle(Outcome),
-    Hold(i64),
-    Release(i64),
-    Cancel(i64),
-    Requeue(i64),
-    Discard(i64),
+    Hold(JobId),
+    Release(JobId),
+    Cancel(JobId),
+    Requeue(JobId),
+    Discard(JobId),
     Pause,
     Unpause,
     HoldCollection,
@@ -50,7 +53,7 @@ pub struct Done {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Nothing,
-    Jobs(Vec<i64>),
+    Jobs(Vec<JobId>),
     /// The lease that was settled was no longer good.
     Stale,
 }
@@ -148,10 +151,10 @@ pub fn act(
 
 struct Call {
     action: Action,
-    worker: i64,
-    queue: i64,
-    staged: i64,
-    batch: i64,
+    worker: WorkerId,
+    queue: PipelineId,
+    staged: PipelineId,
+    batch: BatchId,
     settling: Option<Claimed>,
     soon: Micros,
 }
@@ -204,14 +207,15 @@ impl Call {
             Action::Unpause => pause::unpause(tx, catalog, Scope::Everything)?,
             Action::HoldCollection => hold::hold_group(tx, now, ANN, group)?,
             Action::FlipHeld => {
-                hold::flip_held(tx, now, catalog, ANN, group, 0, 100)?;
+                hold::flip_held(tx, now, catalog, ANN, group, JobId::default(), 100)?;
             }
             Action::FlipReleased => {
                 hold::release_group(tx, group)?;
-                hold::flip_released(tx, now, catalog, ANN, group, 0, 100)?;
+                hold::flip_released(tx, now, catalog, ANN, group, JobId::default(), 100)?;
             }
             Action::Retry => {
-                retry::retry(tx, now, catalog, ANN, &Filter::default(), false, 0, 100)?;
+                let (all, start) = (Filter::default(), JobId::default());
+                retry::retry(tx, now, catalog, ANN, &all, false, start, 100)?;
             }
             Action::Reap => drop(lease::reap(tx, now + self.soon, catalog, None)?),
             Action::Empty { staged } => {
@@ -224,7 +228,7 @@ impl Call {
         Ok((Vec::new(), false))
     }
 
-    fn request(&self, stage: i64, limit: usize) -> Request<'static> {
+    fn request(&self, stage: StageId, limit: usize) -> Request<'static> {
         Request { worker: self.worker, who: "w", stage, limit, start: 1 }
     }
 }

@@ -101,7 +101,7 @@ fn an_ending_and_a_cancel_of_one_job() {
 
 fn ending_beside_a_cancel(
     outcome: queue::Outcome,
-    set: impl Fn(&World, &Pipelines) -> (Scene, i64),
+    set: impl Fn(&World, &Pipelines) -> (Scene, queue::JobId),
 ) {
     let Some(mut interleaver) = Interleaver::start(Vec::new()) else { return };
     let pipelines = Pipelines::make(&interleaver.world);

@@ -8,7 +8,10 @@ use queue::rules::lease::{self, NewWorker};
 use queue::rules::operator::{self, hold};
 use queue::rules::pipelines::PipelineSpec;
 use queue::rules::{add, settle};
-use queue::{Catalog, Claimed, JobError, NewJob, Outcome, Result, Settlement, Status};
+use queue::{
+    BatchId, Catalog, Claimed, JobError, JobId, NewJob, Outcome, PipelineId, Result, Settlement,
+    Status, WorkerId,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -19,8 +22,8 @@ const SUBJECTS: &[&str] = &["a", "a", "a", "b", "b", "c", "d"];
 /// A queue that coalesces and a pipeline of two stages that does not; their jobs share locks.
 #[derive(Clone, Copy)]
 pub struct Pipelines {
-    pub queue: i64,
-    pub staged: i64,
+    pub queue: PipelineId,
+    pub staged: PipelineId,
 }
 
 impl Pipelines {
@@ -35,14 +38,14 @@ impl Pipelines {
 #[derive(Clone)]
 pub struct Scene {
     pub pipelines: Pipelines,
-    pub workers: Vec<i64>,
+    pub workers: Vec<WorkerId>,
     pub hands: Vec<Vec<Claimed>>,
-    pub jobs: Vec<i64>,
-    pub batch: i64,
+    pub jobs: Vec<JobId>,
+    pub batch: BatchId,
 }
 
 /// `a` and `d` need the target, `b` and `d` the resource.
-pub fn new_job(subject: &str, batch: Option<i64>) -> NewJob {
+pub fn new_job(subject: &str, batch: Option<BatchId>) -> NewJob {
     let of = |subjects: &[&str]| subjects.contains(&subject);
     NewJob {
         targets: of(&["a", "d"]).then(|| TARGET.to_string()).into_iter().collect(),
@@ -87,14 +90,14 @@ impl Scene {
     }
 
     /// A job in the hands of the first worker, and two in line behind it; the first of these.
-    pub fn line(world: &World, pipelines: &Pipelines) -> (Scene, i64) {
+    pub fn line(world: &World, pipelines: &Pipelines) -> (Scene, JobId) {
         let jobs = [new_job("c", None), new_job("c", None), new_job("c", None)];
         let (scene, added) = Scene::in_hand(world, *pipelines, pipelines.staged, jobs.to_vec());
         (scene, added[1])
     }
 
     /// A job of the queue in the hands of the first worker.
-    pub fn run(world: &World, pipelines: &Pipelines) -> (Scene, i64) {
+    pub fn run(world: &World, pipelines: &Pipelines) -> (Scene, JobId) {
         let jobs = vec![new_job("c", None)];
         let (scene, added) = Scene::in_hand(world, *pipelines, pipelines.queue, jobs);
         (scene, added[0])
@@ -104,9 +107,9 @@ impl Scene {
     fn in_hand(
         world: &World,
         pipelines: Pipelines,
-        pipeline: i64,
+        pipeline: PipelineId,
         jobs: Vec<NewJob>,
-    ) -> (Scene, Vec<i64>) {
+    ) -> (Scene, Vec<JobId>) {
         world
             .rule(move |tx, now, catalog| {
                 empty(tx)?;
@@ -136,7 +139,7 @@ impl Scene {
         };
         run(tx, "delete from pauses", &[])?;
         run(tx, "delete from holds", &[])?;
-        for (job, state) in tx.query::<(i64, i64)>(&WAITING, &[])? {
+        for (job, state) in tx.query::<(JobId, i64)>(&WAITING, &[])? {
             if state == 3 {
                 hold::release_job(tx, now, catalog, ANN, job)?;
             }
@@ -159,9 +162,9 @@ impl Scene {
                 }
             }
         }
-        let left: Vec<(i64, i64)> = tx.query(&WAITING, &[])?;
+        let left: Vec<(JobId, i64)> = tx.query(&WAITING, &[])?;
         let forgotten =
-            |(job, state): &(i64, i64)| format!("job {job} waits for ever in state {state}");
+            |(job, state): &(JobId, i64)| format!("job {job} waits for ever in state {state}");
         let mut wrong: Vec<String> = left.iter().map(forgotten).collect();
         wrong.extend(invariants::violations(tx)?);
         Ok(wrong)
@@ -209,7 +212,7 @@ fn finish(
     tx: &mut Tx<'_>,
     now: Micros,
     catalog: &Catalog,
-    worker: i64,
+    worker: WorkerId,
     claimed: Claimed,
     outcome: Outcome,
 ) -> Result<()> {
@@ -236,10 +239,10 @@ impl<'t, 'c> Stage<'t, 'c> {
     ) -> Result<Stage<'t, 'c>> {
         let workers = (0..4)
             .map(|_| lease::register(tx, now, &NewWorker::default(), LEASE))
-            .collect::<Result<Vec<i64>>>()?;
+            .collect::<Result<Vec<WorkerId>>>()?;
         let batch = open_batch(tx, now, catalog, pipelines.queue)?;
         let hands = vec![Vec::new(); workers.len()];
-        let scene = Scene { pipelines, workers, hands, jobs: vec![1], batch };
+        let scene = Scene { pipelines, workers, hands, jobs: vec![JobId::new(1)], batch };
         Ok(Stage { tx, now, catalog, random: StdRng::seed_from_u64(!seed), scene })
     }
 
@@ -301,7 +304,12 @@ impl<'t, 'c> Stage<'t, 'c> {
     }
 }
 
-fn open_batch(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, pipeline: i64) -> Result<i64> {
+fn open_batch(
+    tx: &mut Tx<'_>,
+    now: Micros,
+    catalog: &Catalog,
+    pipeline: PipelineId,
+) -> Result<BatchId> {
     let new = NewBatch {
         label: "b",
         pipeline,

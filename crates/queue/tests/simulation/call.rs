@@ -9,8 +9,8 @@ use queue::rules::{
     add, batch, budget, claim, clock, lease, pipelines, preparing, report, running, settle,
 };
 use queue::{
-    Added, Catalog, Claimed, Error, JobError, Lease, NewJob, Outcome, Records, Result, Settled,
-    Settlement,
+    Added, BatchId, Catalog, Claimed, Error, JobError, JobId, Lease, NewJob, Outcome, Records,
+    Result, Settled, Settlement, StageId, WorkerId,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub const PERSON: Actor<'static> = Actor { who: "ann", reason: "to see" };
 /// A batch or a collection.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whose {
-    Batch(i64),
+    Batch(BatchId),
     Collection(String),
 }
 
@@ -55,54 +55,54 @@ pub enum Call {
         worker: lease::NewWorker,
     },
     Renew {
-        worker: i64,
+        worker: WorkerId,
     },
     Reap,
     /// Times written before the clock was set back are counted from now.
     FollowClock,
     Deregister {
-        worker: i64,
+        worker: WorkerId,
     },
     Claim {
-        worker: i64,
-        stage: i64,
+        worker: WorkerId,
+        stage: StageId,
         limit: usize,
         start: usize,
     },
     TakeOver {
-        worker: i64,
-        stage: i64,
+        worker: WorkerId,
+        stage: StageId,
         limit: usize,
     },
     Start {
-        worker: i64,
+        worker: WorkerId,
         leases: Vec<Lease>,
     },
     Progress {
-        worker: i64,
+        worker: WorkerId,
         lease: Lease,
     },
     ErrorSeen {
-        worker: i64,
+        worker: WorkerId,
         lease: Lease,
     },
     Checkpoint {
-        worker: i64,
+        worker: WorkerId,
         lease: Lease,
         key: String,
         value: String,
     },
     /// `places` are free at the worker, by stage.
     Settle {
-        worker: i64,
+        worker: WorkerId,
         items: Vec<Item>,
         places: FreeSlots,
     },
     HoldJob {
-        job: i64,
+        job: JobId,
     },
     ReleaseJob {
-        job: i64,
+        job: JobId,
     },
     Hold {
         whose: Whose,
@@ -112,17 +112,17 @@ pub enum Call {
     },
     FlipHeld {
         whose: Whose,
-        after: i64,
+        after: JobId,
         limit: i64,
     },
     FlipReleased {
         whose: Whose,
-        after: i64,
+        after: JobId,
         limit: i64,
     },
     KeepHeld {
         whose: Whose,
-        after: i64,
+        after: JobId,
         limit: i64,
     },
     Pause {
@@ -132,28 +132,28 @@ pub enum Call {
         scope: pause::Scope,
     },
     Requeue {
-        job: i64,
+        job: JobId,
         to: Option<String>,
     },
     /// The janitor, or a person, gives up the data of a failed job.
     Discard {
-        job: i64,
+        job: JobId,
     },
     Cancel {
-        job: i64,
+        job: JobId,
     },
     Empty {
-        stage: i64,
+        stage: StageId,
         limit: i64,
     },
     Retry {
         filter: Filter,
         dry_run: bool,
-        after: i64,
+        after: JobId,
         limit: i64,
     },
     Seen {
-        job: i64,
+        job: JobId,
     },
     SetTotal {
         resource: String,
@@ -173,29 +173,29 @@ pub enum Call {
         prepared: bool,
     },
     BatchFill {
-        batch: i64,
+        batch: BatchId,
         entries: Vec<batch::Entry>,
     },
     BatchAccept {
-        batch: i64,
+        batch: BatchId,
     },
     BatchFail {
-        batch: i64,
+        batch: BatchId,
     },
     BatchMove {
         limit: i64,
     },
     BatchCancel {
-        batch: i64,
-        after: i64,
+        batch: BatchId,
+        after: JobId,
         limit: i64,
     },
     BatchDelete {
-        batch: i64,
+        batch: BatchId,
     },
     Report,
     ReportAgain {
-        batch: i64,
+        batch: BatchId,
     },
 }
 
@@ -203,11 +203,14 @@ pub enum Call {
 pub enum Answer {
     Done,
     Added(Vec<Added>),
-    Id(i64),
-    Maybe(Option<i64>),
+    Failed(JobId),
+    Registered(WorkerId),
+    Reaped(Option<WorkerId>),
+    /// The last job that was looked at, to go on after it.
+    Last(Option<JobId>),
     /// What was claimed, and which of them are probes of what.
-    Claimed(Vec<Claimed>, BTreeMap<i64, String>),
-    Ids(Vec<i64>),
+    Claimed(Vec<Claimed>, BTreeMap<JobId, String>),
+    Ids(Vec<JobId>),
     Yes(bool),
     Settled(Vec<Settled>),
     Holdings(Vec<lease::HeldLease>),
@@ -216,14 +219,14 @@ pub enum Answer {
     Count(i64),
     Retried(Retried),
     /// How many entries were moved, and the jobs that are new.
-    Moved(i64, Vec<i64>),
+    Moved(i64, Vec<JobId>),
     Reported(Option<Box<report::Report>>),
     /// A batch, and the job that prepares it.
-    Created(i64, Option<i64>),
+    Created(BatchId, Option<JobId>),
 }
 
 /// The name of a worker, as history has it.
-pub fn worker_name(worker: i64) -> String {
+pub fn worker_name(worker: WorkerId) -> String {
     format!("worker {worker}")
 }
 
@@ -242,10 +245,10 @@ pub fn perform(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call) -> Res
         Call::AddFailed { pipeline, job } => {
             let error = JobError::new("bad_digest", "its digest is wrong");
             let pipeline = by_index(catalog, *pipeline)?;
-            Answer::Id(add::add_failed(tx, now, pipeline, "ann", job, &error)?)
+            Answer::Failed(add::add_failed(tx, now, pipeline, "ann", job, &error)?)
         }
         Call::Register { worker } => {
-            Answer::Id(lease::register(tx, now, worker, crate::world::LEASE)?)
+            Answer::Registered(lease::register(tx, now, worker, crate::world::LEASE)?)
         }
         Call::Renew { worker } => {
             Answer::Holdings(lease::renew(tx, now, *worker, crate::world::LEASE)?)
@@ -254,7 +257,7 @@ pub fn perform(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call) -> Res
             clock::follow(tx, now)?;
             Answer::Done
         }
-        Call::Reap => Answer::Maybe(lease::reap(tx, now, catalog, None)?),
+        Call::Reap => Answer::Reaped(lease::reap(tx, now, catalog, None)?),
         Call::Deregister { worker } => {
             lease::deregister(tx, now, catalog, *worker, &who(*worker))?;
             Answer::Done
@@ -269,7 +272,7 @@ pub fn perform(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call) -> Res
                 start: *start,
             };
             let claimed = claim::claim(tx, now, catalog, request)?;
-            let probes: Vec<(i64, String)> = tx.query(&PROBES, &[])?;
+            let probes: Vec<(JobId, String)> = tx.query(&PROBES, &[])?;
             Answer::Claimed(claimed, probes.into_iter().collect())
         }
         Call::TakeOver { worker, stage, limit } => {
@@ -324,16 +327,16 @@ fn perform_for_people(tx: &mut Tx<'_>, now: i64, catalog: &Catalog, call: &Call)
         Call::FlipHeld { whose, after, limit } => {
             let group = whose.group();
             let last = hold::flip_held(tx, now, catalog, PERSON, group, *after, *limit)?;
-            return Ok(Answer::Maybe(last));
+            return Ok(Answer::Last(last));
         }
         Call::FlipReleased { whose, after, limit } => {
             let group = whose.group();
             let last = hold::flip_released(tx, now, catalog, PERSON, group, *after, *limit)?;
-            return Ok(Answer::Maybe(last));
+            return Ok(Answer::Last(last));
         }
         Call::KeepHeld { whose, after, limit } => {
             let last = hold::keep_held(tx, now, whose.group(), *after, *limit)?;
-            return Ok(Answer::Maybe(last));
+            return Ok(Answer::Last(last));
         }
         Call::Pause { scope } => pause::pause(tx, now, catalog, PERSON, *scope)?,
         Call::Unpause { scope } => pause::unpause(tx, catalog, *scope)?,
@@ -404,18 +407,18 @@ fn perform_for_batches(
         Call::BatchAccept { batch } => drop(batch::accept(tx, now, *batch)?),
         Call::BatchFail { batch } => drop(batch::fail(tx, now, *batch, "it cannot be read")?),
         Call::BatchMove { limit } => {
-            let (newest,): (i64,) = tx.one(&NEWEST, &[])?;
+            let (newest,): (JobId,) = tx.one(&NEWEST, &[])?;
             let moved = batch::move_entries(tx, now, catalog, *limit)?;
-            let new: Vec<(i64,)> = tx.query(&NEWER, &db::params![newest])?;
+            let new: Vec<(JobId,)> = tx.query(&NEWER, &db::params![newest])?;
             return Ok(Answer::Moved(moved, new.into_iter().map(|r| r.0).collect()));
         }
         Call::BatchCancel { batch, after, limit } => {
             let last = batch::cancel_some(tx, now, catalog, PERSON, *batch, *after, *limit)?;
-            return Ok(Answer::Maybe(last));
+            return Ok(Answer::Last(last));
         }
         Call::BatchDelete { batch } => {
             batch::refuse_delete(&batch::load(tx, *batch)?)?;
-            let mut after = 0;
+            let mut after = JobId::default();
             while let Some(last) = batch::cancel_some(tx, now, catalog, PERSON, *batch, after, 2)? {
                 after = last;
             }
@@ -432,7 +435,7 @@ fn perform_for_batches(
 }
 
 /// The job that prepares a batch.
-pub fn preparer(batch: i64, collection: &Option<String>) -> NewJob {
+pub fn preparer(batch: BatchId, collection: &Option<String>) -> NewJob {
     let (lock, collection) = (Some(format!("batch/{batch}")), collection.clone());
     NewJob { subject: format!("batch {batch}"), lock, collection, ..NewJob::default() }
 }

@@ -3,7 +3,7 @@
 use crate::call::Whose;
 use crate::model::{HeldBy, Job, Model, Place, Tries, Verdict, same};
 use crate::tables::{Tables, WaitingRow, lines};
-use queue::Amounts;
+use queue::{Amounts, JobId, StageId, WorkerId};
 use std::collections::BTreeMap;
 
 pub fn compare(model: &mut Model, t: &Tables) -> Verdict {
@@ -28,7 +28,7 @@ pub fn compare(model: &mut Model, t: &Tables) -> Verdict {
 }
 
 /// A job of a held group becomes held when it is flipped, or when a claim meets it before.
-fn adopt_hold(model: &mut Model, id: i64, row: &WaitingRow) {
+fn adopt_hold(model: &mut Model, id: JobId, row: &WaitingRow) {
     let job = &model.jobs[&id];
     let group = model.group_of(job);
     let flipped = row.state == 3 && row.blocked_on.as_deref() != Some("job");
@@ -109,7 +109,7 @@ fn state_is_justified(model: &Model, job: &Job, row: &WaitingRow) -> Verdict {
         }
         5 => {
             let need = model.needs(job).get(what).copied().unwrap_or(0);
-            let (used, _) = model.used(what, 0);
+            let (used, _) = model.used(what, WorkerId::default());
             let short = model.totals.get(what).is_some_and(|total| used + need > *total);
             same("starved, and there is too little", (what, short), (what, true))
         }
@@ -122,7 +122,7 @@ fn amounts(json: Option<&str>) -> Amounts {
 }
 
 fn tries(model: &Model, t: &Tables) -> Verdict {
-    let mut rows: BTreeMap<(i64, i64), Tries> = BTreeMap::new();
+    let mut rows: BTreeMap<(JobId, StageId), Tries> = BTreeMap::new();
     for r in &t.tries {
         let tries = Tries {
             attempts: r.attempts,
@@ -135,14 +135,14 @@ fn tries(model: &Model, t: &Tables) -> Verdict {
     }
     let each = model.jobs.values().flat_map(|j| j.tries.iter().map(|(s, t)| ((j.id, *s), *t)));
     same("I6: tries", rows, each.collect())?;
-    let marks: Vec<(i64, i64, &str, &str)> =
+    let marks: Vec<(JobId, StageId, &str, &str)> =
         t.checkpoints.iter().map(|c| (c.job, c.stage, c.key.as_str(), c.value.as_str())).collect();
     let each = model
         .jobs
         .values()
         .flat_map(|j| j.checkpoints.iter().map(|((s, k), v)| (j.id, *s, k.as_str(), v.as_str())));
     same("checkpoints", marks, each.collect())?;
-    let left: Vec<(i64, i64, &str)> =
+    let left: Vec<(JobId, StageId, &str)> =
         t.states.iter().map(|s| (s.job, s.stage, s.state.as_str())).collect();
     let each = model.jobs.values();
     let each = each.flat_map(|j| j.states.iter().map(|(s, state)| (j.id, *s, state.as_str())));

@@ -2,6 +2,7 @@
 
 use crate::model::Verdict;
 use crate::tables::{Tables, WaitingRow};
+use queue::{BatchId, JobId, PipelineId, StageId};
 use std::collections::{BTreeMap, BTreeSet};
 
 const READY: i64 = 0;
@@ -44,7 +45,7 @@ fn one_place(t: &Tables) -> Verdict {
             format!("job {id}: when did it end?")
         })?;
     }
-    let known = |id: &i64| t.jobs.contains_key(id);
+    let known = |id: &JobId| t.jobs.contains_key(id);
     let strays = t.waiting.keys().chain(t.failures.keys()).chain(t.started.iter().map(|s| &s.id));
     must(strays.copied().all(|id| known(&id)), || "I1: a row belongs to no job".to_string())
 }
@@ -108,7 +109,7 @@ fn coalescing(t: &Tables) -> Verdict {
 
 /// I7: a batch's counts are the sums over its jobs, and entries that are not jobs yet.
 fn counts(t: &Tables) -> Verdict {
-    let mut sums: BTreeMap<i64, [i64; 5]> = BTreeMap::new();
+    let mut sums: BTreeMap<BatchId, [i64; 5]> = BTreeMap::new();
     for job in t.jobs.values() {
         let Some(batch) = job.batch else { continue };
         let sum = sums.entry(batch).or_default();
@@ -132,7 +133,7 @@ fn counts(t: &Tables) -> Verdict {
             format!("I7: batch {} counts {counted:?}, and its jobs are {expected:?}", b.id)
         })?;
         must(!(b.state == 1 && b.open == 0), || format!("batch {} waits for nothing", b.id))?;
-        let ended = |job: i64| t.jobs.get(&job).is_none_or(|j| j.status != 0);
+        let ended = |job: JobId| t.jobs.get(&job).is_none_or(|j| j.status != 0);
         must(!(b.state == 0 && b.prepared_by.is_some_and(ended)), || {
             format!("batch {} waits for nothing: the job that prepares it has ended", b.id)
         })?;
@@ -192,9 +193,9 @@ fn forward_only(before: &Tables, now: &Tables) -> Verdict {
 }
 
 /// Where a job is, as history says it: stage and status.
-type Place = (i64, i64);
+type Place = (StageId, i64);
 
-pub fn place(t: &Tables, id: i64) -> Place {
+pub fn place(t: &Tables, id: JobId) -> Place {
     let job = &t.jobs[&id];
     match (t.waiting.get(&id), t.started.iter().find(|s| s.id == id && s.worker.is_some())) {
         (Some(w), _) if w.state == HELD => (w.stage, 2),
@@ -206,13 +207,13 @@ pub fn place(t: &Tables, id: i64) -> Place {
 
 /// I8: each change of stage or status has its row, and the rows follow one from another.
 fn history(before: &Tables, now: &Tables) -> Verdict {
-    let full: BTreeSet<i64> = crate::world::specs()
+    let full: BTreeSet<PipelineId> = crate::world::specs()
         .iter()
         .zip(1..)
         .filter(|(s, _)| s.full_history)
-        .map(|(_, id)| id)
+        .map(|(_, id)| PipelineId::new(id))
         .collect();
-    let mut rows: BTreeMap<i64, Vec<&crate::tables::HistoryRow>> = BTreeMap::new();
+    let mut rows: BTreeMap<JobId, Vec<&crate::tables::HistoryRow>> = BTreeMap::new();
     for row in &now.history {
         rows.entry(row.job).or_default().push(row);
     }

@@ -10,7 +10,10 @@ use queue::rules::lease::NewWorker;
 use queue::rules::moving::FreeSlots;
 use queue::rules::operator::pause::Scope;
 use queue::rules::operator::retry::Filter;
-use queue::{Amounts, BatchState, Handover, JobError, Lease, NewJob, Outcome};
+use queue::{
+    Amounts, BatchId, BatchState, Handover, JobError, JobId, Lease, NewJob, Outcome, PipelineId,
+    StageId, WorkerId,
+};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -75,11 +78,11 @@ impl Pick<'_> {
     }
 
     fn call(&mut self) -> Call {
-        let good = |w: &&i64| {
+        let good = |w: &&WorkerId| {
             let worker = &self.model.workers[*w];
             !worker.ended && worker.lease_until >= self.model.now
         };
-        let usable: Vec<i64> = self.clients.workers.iter().filter(good).copied().collect();
+        let usable: Vec<WorkerId> = self.clients.workers.iter().filter(good).copied().collect();
         if usable.len() < 2 || (usable.len() < 4 && self.chance(1)) {
             return self.register();
         }
@@ -128,17 +131,17 @@ impl Pick<'_> {
         self.rng.random_range(0..self.model.pipes.len())
     }
 
-    fn any_stage(&mut self) -> i64 {
+    fn any_stage(&mut self) -> StageId {
         let pipe = self.pipe();
         let stages = &self.model.pipes[pipe].stages;
         stages[self.rng.random_range(0..stages.len())].id
     }
 
     /// A stage where something waits, if there is one.
-    fn busy_stage(&mut self) -> i64 {
+    fn busy_stage(&mut self) -> StageId {
         let waits =
             |j: &&Job| j.waiting().is_some_and(|w| w.due.0 <= self.model.now && w.held.is_none());
-        let stages: Vec<i64> =
+        let stages: Vec<StageId> =
             self.model.jobs.values().filter(waits).map(|j| self.model.stage_of(j).id).collect();
         match self.one(&stages) {
             Some(stage) if self.rng.random_range(0..100) < 92 => stage,
@@ -149,7 +152,7 @@ impl Pick<'_> {
     /// A subject has one lock where subjects coalesce; elsewhere any lock will do.
     fn subject_and_lock(&mut self, pipe: usize) -> (String, Option<String>) {
         let failed = |j: &&Job| j.pipe == pipe && j.failed().is_some();
-        let failed: Vec<i64> = self.model.jobs.values().filter(failed).map(|j| j.id).collect();
+        let failed: Vec<JobId> = self.model.jobs.values().filter(failed).map(|j| j.id).collect();
         if let Some(id) = self.one(&failed).filter(|_| self.rng.random_range(0..100) < 40) {
             // What failed is added again.
             let job = &self.model.jobs[&id];
@@ -197,11 +200,11 @@ impl Pick<'_> {
     }
 
     /// A batch that takes jobs.
-    fn open_batch(&mut self, pipe: usize) -> Option<i64> {
+    fn open_batch(&mut self, pipe: usize) -> Option<BatchId> {
         use queue::BatchState::{Pending, Processing};
         let open =
             |b: &crate::model::Batch| b.pipe == pipe && matches!(b.state, Pending | Processing);
-        let open: Vec<i64> =
+        let open: Vec<BatchId> =
             self.model.batches.iter().filter(|(_, b)| open(b)).map(|(id, _)| *id).collect();
         self.one(&open)
     }
@@ -222,13 +225,13 @@ impl Pick<'_> {
         Call::AddFailed { pipeline, job }
     }
 
-    fn worker(&mut self) -> Option<i64> {
+    fn worker(&mut self) -> Option<WorkerId> {
         let workers = self.clients.workers.clone();
-        let good = |w: &i64| {
+        let good = |w: &WorkerId| {
             let worker = &self.model.workers[w];
             !worker.ended && worker.lease_until >= self.model.now
         };
-        let alive: Vec<i64> = workers.iter().copied().filter(good).collect();
+        let alive: Vec<WorkerId> = workers.iter().copied().filter(good).collect();
         if self.chance(2) { self.one(&workers) } else { self.one(&alive) }
     }
 
@@ -241,16 +244,16 @@ impl Pick<'_> {
 
     fn take_over(&mut self) -> Option<Call> {
         let idle = |j: &&Job| j.running().is_some_and(|r| !r.started);
-        let stages: Vec<i64> =
+        let stages: Vec<StageId> =
             self.model.jobs.values().filter(idle).map(|j| self.model.stage_of(j).id).collect();
         let stage = self.one(&stages)?;
         Some(Call::TakeOver { worker: self.worker()?, stage, limit: self.rng.random_range(1..4) })
     }
 
     /// A worker and some of the leases it was given: mostly live ones, but also old ones.
-    fn leases(&mut self, most: usize) -> Option<(i64, Vec<Lease>)> {
+    fn leases(&mut self, most: usize) -> Option<(WorkerId, Vec<Lease>)> {
         let all = &self.clients.leases;
-        let live: Vec<&(i64, Lease)> =
+        let live: Vec<&(WorkerId, Lease)> =
             all.iter().filter(|(w, l)| self.model.is_current(*w, l)).collect();
         let old = self.rng.random_range(0..100) < 12;
         let (worker, first) = match (live.is_empty() || old, all.is_empty()) {
@@ -376,14 +379,15 @@ impl Pick<'_> {
         })
     }
 
-    fn job(&mut self, wanted: impl Fn(&Job) -> bool) -> Option<i64> {
-        let fit: Vec<i64> = self.model.jobs.values().filter(|j| wanted(j)).map(|j| j.id).collect();
-        let all: Vec<i64> = self.model.jobs.keys().copied().collect();
+    fn job(&mut self, wanted: impl Fn(&Job) -> bool) -> Option<JobId> {
+        let fit: Vec<JobId> =
+            self.model.jobs.values().filter(|j| wanted(j)).map(|j| j.id).collect();
+        let all: Vec<JobId> = self.model.jobs.keys().copied().collect();
         if self.chance(5) { self.one(&all) } else { self.one(&fit) }
     }
 
     fn whose(&mut self) -> Whose {
-        let batches: Vec<i64> = self.model.batches.keys().copied().collect();
+        let batches: Vec<BatchId> = self.model.batches.keys().copied().collect();
         match self.one(&batches) {
             Some(id) if self.chance(40) => Whose::Batch(id),
             _ => Whose::Collection(self.name(&COLLECTIONS)),
@@ -397,8 +401,9 @@ impl Pick<'_> {
 
     fn person(&mut self) -> Option<Call> {
         let limit = self.rng.random_range(1..4);
+        let newest = self.model.newest.number();
         let after =
-            if self.chance(70) { 0 } else { self.rng.random_range(0..self.model.newest + 1) };
+            JobId::new(if self.chance(70) { 0 } else { self.rng.random_range(0..newest + 1) });
         Some(match self.rng.random_range(0..100) {
             0..8 => Call::HoldJob {
                 job: self.job(|j| {
@@ -446,8 +451,8 @@ impl Pick<'_> {
         let paused: Vec<(&str, i64)> = self.model.pauses.iter().copied().collect();
         let scope = match self.one(&paused) {
             Some(("all", _)) => Scope::Everything,
-            Some(("pipeline", id)) => Scope::Pipeline(id),
-            Some((_, id)) => Scope::Stage(id),
+            Some(("pipeline", id)) => Scope::Pipeline(PipelineId::new(id)),
+            Some((_, id)) => Scope::Stage(StageId::new(id)),
             None => self.scope(),
         };
         Call::Unpause { scope }
@@ -477,7 +482,7 @@ impl Pick<'_> {
         })
     }
 
-    fn retry(&mut self, after: i64) -> Call {
+    fn retry(&mut self, after: JobId) -> Call {
         let pipe = self.pipe();
         let mut filter = Filter::default();
         match self.rng.random_range(0..4) {
@@ -503,7 +508,7 @@ impl Pick<'_> {
     }
 
     fn batch(&mut self) -> Call {
-        let batches: Vec<i64> = self.model.batches.keys().copied().collect();
+        let batches: Vec<BatchId> = self.model.batches.keys().copied().collect();
         let Some(batch) =
             self.one(&batches).filter(|_| batches.len() > 1 || self.rng.random_range(0..10) > 0)
         else {
@@ -514,7 +519,7 @@ impl Pick<'_> {
             return Call::BatchCreate { pipeline, collection, priority, prepared };
         };
         let state = self.model.batches[&batch].state;
-        let (after, limit) = (0, self.rng.random_range(1..4));
+        let (after, limit) = (JobId::default(), self.rng.random_range(1..4));
         let roll = self.rng.random_range(0..100);
         match roll {
             // Whatever state it is in.
@@ -535,9 +540,9 @@ impl Pick<'_> {
             }
             BatchState::Pending => Call::BatchAccept { batch },
             BatchState::Processing => Call::BatchMove { limit },
-            BatchState::Failed if roll < 80 => self.retry(0),
+            BatchState::Failed if roll < 80 => self.retry(after),
             BatchState::Reporting | BatchState::UpdateReporting if roll < 50 => Call::Report,
-            BatchState::Reporting | BatchState::UpdateReporting => self.retry(0),
+            BatchState::Reporting | BatchState::UpdateReporting => self.retry(after),
             _ => {
                 let pipeline = self.pipe();
                 let prepared = self.chance(60);
@@ -546,7 +551,7 @@ impl Pick<'_> {
         }
     }
 
-    fn entries(&mut self, batch: i64) -> Vec<Entry> {
+    fn entries(&mut self, batch: BatchId) -> Vec<Entry> {
         let pipe = self.model.batches[&batch].pipe;
         let first = self.rng.random_range(0..5);
         let count = self.rng.random_range(1..4);

@@ -6,15 +6,14 @@ use crate::pick::{self, Fate, Step};
 use crate::tables::Tables;
 use crate::{compare, invariants, world};
 use db::{Memory, Rewrite};
-use queue::Settled;
-use queue::{Catalog, Lease};
+use queue::{Catalog, Lease, Settled, WorkerId};
 use std::collections::BTreeMap;
 
 /// What the workers' side remembers: it may be wrong about all of it.
 #[derive(Debug, Default)]
 pub struct Clients {
-    pub workers: Vec<i64>,
-    pub leases: Vec<(i64, Lease)>,
+    pub workers: Vec<WorkerId>,
+    pub leases: Vec<(WorkerId, Lease)>,
 }
 
 /// Old leases are kept, to be used when they are stale.
@@ -114,7 +113,8 @@ impl Simulation {
         let column = match answer {
             Err(_) => 1,
             Ok(Answer::Claimed(jobs, _)) if jobs.is_empty() => 2,
-            Ok(Answer::Maybe(None) | Answer::Count(0) | Answer::Moved(0, _)) => 2,
+            Ok(Answer::Reaped(None) | Answer::Last(None)) => 2,
+            Ok(Answer::Count(0) | Answer::Moved(0, _)) => 2,
             Ok(Answer::Yes(false) | Answer::Reported(None)) => 2,
             Ok(Answer::Settled(all)) if all.iter().any(|s| s.carried().is_some()) => {
                 self.coverage.entry("Carried".to_string()).or_default()[0] += 1;
@@ -128,7 +128,9 @@ impl Simulation {
 
     fn tell_clients(&mut self, call: &Call, answer: &Answer, lost: bool) {
         match (call, answer) {
-            (Call::Register { .. }, Answer::Id(id)) if !lost => self.clients.workers.push(*id),
+            (Call::Register { .. }, Answer::Registered(id)) if !lost => {
+                self.clients.workers.push(*id);
+            }
             (
                 Call::Claim { worker, .. } | Call::TakeOver { worker, .. },
                 Answer::Claimed(jobs, _),
@@ -139,14 +141,14 @@ impl Simulation {
             _ => {}
         }
         let model = &self.model;
-        let alive = |w: &i64| !model.workers[w].ended;
+        let alive = |w: &WorkerId| !model.workers[w].ended;
         if self.clients.workers.iter().filter(|w| alive(w)).count() < 2 {
             self.clients.workers.retain(alive);
         }
     }
 
     /// A worker remembers its leases, and some that are long over.
-    fn hold<'c>(&mut self, worker: i64, jobs: impl Iterator<Item = &'c queue::Claimed>) {
+    fn hold<'c>(&mut self, worker: WorkerId, jobs: impl Iterator<Item = &'c queue::Claimed>) {
         self.clients.leases.extend(jobs.map(|c| (worker, c.lease.clone())));
         let excess = self.clients.leases.len().saturating_sub(LEASES_KEPT);
         self.clients.leases.drain(..excess);

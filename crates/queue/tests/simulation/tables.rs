@@ -1,6 +1,7 @@
 //! The tables as they are, read with statements of the simulator's own.
 
 use db::{FromRow, Row, Statement, Tx};
+use queue::{BatchId, JobId, PipelineId, StageId, WorkerId};
 use std::collections::BTreeMap;
 
 macro_rules! rows {
@@ -29,84 +30,84 @@ macro_rules! rows {
 }
 
 rows!(JobRow {
-    id: i64, pipeline: i64, subject: String, lock: String, batch: Option<i64>, collection: Option<String>,
-    priority: i64, payload: Option<Vec<u8>>, status: i64, stage: i64, targets: Option<String>,
+    id: JobId, pipeline: PipelineId, subject: String, lock: String, batch: Option<BatchId>, collection: Option<String>,
+    priority: i64, payload: Option<Vec<u8>>, status: i64, stage: StageId, targets: Option<String>,
     workspace: Option<String>, needs: Option<String>, ended_at: Option<i64>,
 } "select id, pipeline, subject, lock, batch, collection, priority, payload, status, stage, targets, workspace, needs, ended_at from jobs order by id");
 
 rows!(WaitingRow {
-    id: i64, stage: i64, state: i64, priority: i64, due: i64, lock: String, coalesce_key: Option<String>,
-    begun: bool, batch: Option<i64>, collection: Option<String>, targets: Option<String>,
+    id: JobId, stage: StageId, state: i64, priority: i64, due: i64, lock: String, coalesce_key: Option<String>,
+    begun: bool, batch: Option<BatchId>, collection: Option<String>, targets: Option<String>,
     workspace: Option<String>, needs: Option<String>, blocked_on: Option<String>, since: i64,
 } "select id, stage, state, priority, due, lock, coalesce_key, begun, batch, collection, targets, workspace, needs, blocked_on, since from waiting order by id");
 
 rows!(StartedRow {
-    lock: String, id: i64, stage: i64, worker: Option<i64>, token: i64, started_at: Option<i64>,
+    lock: String, id: JobId, stage: StageId, worker: Option<WorkerId>, token: i64, started_at: Option<i64>,
     cancel_by: Option<String>, error_seen: Option<String>, probe: Option<String>,
 } "select lock, id, stage, worker, token, started_at, cancel_by, error_seen, probe from leases order by id");
 
 rows!(FailureRow {
-    job: i64, pipeline: i64, subject: String, lock: String, stage: i64, needs_review: bool, recoverable: bool,
+    job: JobId, pipeline: PipelineId, subject: String, lock: String, stage: StageId, needs_review: bool, recoverable: bool,
     overtaken: bool,
     discarded: bool,
 } "select job, pipeline, subject, lock, stage, needs_review, recoverable, overtaken, discarded from failures order by job");
 
 rows!(TriesRow {
-    job: i64, stage: i64, attempts: i64, attempts_ever: i64, interruptions: i64, interruptions_ever: i64, requeues: i64,
+    job: JobId, stage: StageId, attempts: i64, attempts_ever: i64, interruptions: i64, interruptions_ever: i64, requeues: i64,
 } "select job, stage, attempts, attempts_ever, interruptions, interruptions_ever, requeues from tries order by job, stage");
 
-rows!(CheckpointRow { job: i64, stage: i64, key: String, value: String }
+rows!(CheckpointRow { job: JobId, stage: StageId, key: String, value: String }
     "select job, stage, key, value from checkpoints order by job, stage, key");
 
-rows!(StateRow { job: i64, stage: i64, state: String }
+rows!(StateRow { job: JobId, stage: StageId, state: String }
     "select job, stage, state from states order by job, stage");
 
 rows!(TargetRow {
-    name: String, errors: i64, opened_at: Option<i64>, next_probe: Option<i64>, probe_wait: i64, probe_job: Option<i64>,
+    name: String, errors: i64, opened_at: Option<i64>, next_probe: Option<i64>, probe_wait: i64, probe_job: Option<JobId>,
 } "select name, errors, opened_at, next_probe, probe_wait, probe_job from targets order by name");
 
-rows!(ReservationRow { job: i64, resource: String, amount: i64, worker: i64 }
+rows!(ReservationRow { job: JobId, resource: String, amount: i64, worker: WorkerId }
     "select job, resource, amount, worker from reservations order by job, resource");
 
 rows!(BatchRow {
-    id: i64, state: i64, held: bool, total: i64, open: i64, succeeded: i64, failed: i64, cancelled: i64,
-    entries: i64, prepared_by: Option<i64>,
+    id: BatchId, state: i64, held: bool, total: i64, open: i64, succeeded: i64, failed: i64, cancelled: i64,
+    entries: i64, prepared_by: Option<JobId>,
 } "select id, state, held, total, open, succeeded, failed, cancelled, (select count(*) from batch_entries e where e.batch = b.id), prepared_by from batches b order by id");
 
 rows!(NameRow { kind: String, name: String }
     "select kind, name from holds union all select 'pause ' || kind, cast(id as text) from pauses order by 1, 2");
 
-rows!(WorkerRow { id: i64, lease_until: i64, ended: bool }
+rows!(WorkerRow { id: WorkerId, lease_until: i64, ended: bool }
     "select id, lease_until, ended_at is not null from workers order by id");
 
 rows!(HistoryRow {
-    job: i64, id: i64, at: i64, who: String, event: String, from_stage: Option<i64>, from_status: Option<i64>,
-    to_stage: Option<i64>, to_status: Option<i64>,
+    job: JobId, id: i64, at: i64, who: String, event: String, from_stage: Option<StageId>, from_status: Option<i64>,
+    to_stage: Option<StageId>, to_status: Option<i64>,
 } "select job, id, at, who, event, from_stage, from_status, to_stage, to_status from history where id > $1 order by id");
 
 rows!(
     /// How jobs succeeded, which is not in the table of history a second time.
-    SuccessRow { job: i64, stage: i64, token: i64 }
+    SuccessRow { job: JobId, stage: StageId, token: i64 }
     "select job, stage, token from endings where status = 4 order by job"
 );
 
 /// Everything there is at one moment; of history, what is newer than the last time.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
-    pub jobs: BTreeMap<i64, JobRow>,
-    pub waiting: BTreeMap<i64, WaitingRow>,
+    pub jobs: BTreeMap<JobId, JobRow>,
+    pub waiting: BTreeMap<JobId, WaitingRow>,
     pub started: Vec<StartedRow>,
-    pub failures: BTreeMap<i64, FailureRow>,
+    pub failures: BTreeMap<JobId, FailureRow>,
     pub tries: Vec<TriesRow>,
     pub checkpoints: Vec<CheckpointRow>,
     pub states: Vec<StateRow>,
     pub targets: Vec<TargetRow>,
     pub reservations: Vec<ReservationRow>,
-    pub batches: BTreeMap<i64, BatchRow>,
+    pub batches: BTreeMap<BatchId, BatchRow>,
     pub names: Vec<NameRow>,
     pub workers: Vec<WorkerRow>,
     pub history: Vec<HistoryRow>,
-    pub successes: BTreeMap<i64, SuccessRow>,
+    pub successes: BTreeMap<JobId, SuccessRow>,
 }
 
 impl Tables {

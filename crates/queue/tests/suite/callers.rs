@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::World;
 use queue::rules::add::add;
-use queue::{Added, Entity, Error, NewJob, Pipeline, Result};
+use queue::{Added, BatchId, Entity, Error, JobId, NewJob, Pipeline, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ async fn call_all(world: &World, letters: Arc<Pipeline>, maps: Arc<Pipeline>) ->
         calls.spawn(async move {
             let (pipeline, who) = if n % 3 == 0 { (maps, "bob") } else { (letters, "ann") };
             let job = match n % 10 {
-                7 => NewJob { batch: Some(4711), ..NewJob::new(n.to_string()) },
+                7 => NewJob { batch: Some(BatchId::new(4711)), ..NewJob::new(n.to_string()) },
                 8 => NewJob { priority: Some(100), ..NewJob::new(n.to_string()) },
                 9 => NewJob::new("the same"),
                 _ => NewJob::new(n.to_string()),
@@ -43,8 +43,8 @@ async fn call_all(world: &World, letters: Arc<Pipeline>, maps: Arc<Pipeline>) ->
 
 /// Each caller gets the answer to its own job, whatever is wrong with the others'.
 fn each_has_its_own_answer(world: &World, answers: Answers) {
-    let jobs: HashMap<i64, (String, String)> = world
-        .rows::<(i64, String, String)>("select id, subject, added_by from job_records")
+    let jobs: HashMap<JobId, (String, String)> = world
+        .rows::<(JobId, String, String)>("select id, subject, added_by from job_records")
         .into_iter()
         .map(|(id, subject, who)| (id, (subject, who)))
         .collect();

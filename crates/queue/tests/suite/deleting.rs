@@ -4,7 +4,7 @@ use crate::support::World;
 use queue::rules::batch::{self, Entry, NewBatch};
 use queue::rules::pipelines::{PipelineSpec, create, delete};
 use queue::rules::{add, operator::Actor, report};
-use queue::{Catalog, Error, NewJob, Result};
+use queue::{BatchId, Catalog, Error, NewJob, Result};
 
 const ROUNDS: usize = 25;
 
@@ -69,7 +69,7 @@ fn nothing_is_stranded_on_postgres() {
 
 /// A batch that is filled while its queue is deleted ends with it, and other batches go on.
 fn a_batch_ends_with_its_queue(world: &World) {
-    let begun: Result<(Catalog, Vec<i64>)> = world.db.write_blocking(|tx| {
+    let begun: Result<(Catalog, Vec<BatchId>)> = world.db.write_blocking(|tx| {
         let mut batches = Vec::new();
         for name in ["letters", "maps"] {
             let pipeline = create(tx, tx.now(), "ann", &PipelineSpec::queue(name))?.id;

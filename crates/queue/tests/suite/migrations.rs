@@ -6,7 +6,7 @@ use queue::rules::claim::{Request, claim};
 use queue::rules::lease::{NewWorker, register};
 use queue::rules::operator::{Actor, requeue};
 use queue::rules::{batch, history, report};
-use queue::{BatchState, Catalog, Result, Status, view};
+use queue::{BatchId, BatchState, Catalog, JobId, Result, StageId, Status, WorkerId, view};
 
 /// As the first schema had them: one job waits, one succeeded, one was cancelled, one failed, one runs;
 /// one batch is under way, one is to be reported.
@@ -67,7 +67,7 @@ fn from_the_first(address: &Address) {
     let db = Db::open(address, queue::MIGRATIONS, &Options::default()).unwrap();
     let seen: Result<Vec<view::JobView>> = db.write_blocking(|tx| {
         let catalog = Catalog::load(tx)?;
-        (1..=4).map(|id| view::show(tx, &catalog, id)).collect()
+        (1..=4).map(|id| view::show(tx, &catalog, JobId::new(id))).collect()
     });
     let ended: Vec<_> = seen
         .unwrap()
@@ -84,47 +84,49 @@ fn from_the_first(address: &Address) {
             ("d".to_string(), Status::Failed, Some(23), some("bob"), some("torn")),
         ]
     );
-    let views: Result<Vec<(String, String, i64)>> = db.read_blocking(|tx| {
+    let views: Result<Vec<(String, String, WorkerId)>> = db.read_blocking(|tx| {
         let rows = statement(
             "select j.subject, j.status, l.worker from queue_leases l join queue_jobs j on j.id = l.job",
         );
         let catalog = Catalog::load(tx)?;
-        assert_eq!(view::show(tx, &catalog, 7)?.status, Status::Running);
+        assert_eq!(view::show(tx, &catalog, JobId::new(7))?.status, Status::Running);
         Ok(tx.query(&rows, &[])?)
     });
-    assert_eq!(views.unwrap(), [("g".to_string(), "open".to_string(), 9)], "its lease was kept");
+    let lease = ("g".to_string(), "open".to_string(), WorkerId::new(9));
+    assert_eq!(views.unwrap(), [lease], "its lease was kept");
     let told: Result<Vec<String>> = db.read_blocking(|tx| {
-        let events = history::of_job(tx, 2, 0, 10)?;
+        let events = history::of_job(tx, JobId::new(2), 0, 10)?;
         Ok(events.into_iter().map(|event| event.event).collect())
     });
     assert_eq!(told.unwrap(), ["claimed", "succeeded"], "what was kept before is told once");
-    let claimed: Result<Vec<i64>> = db.write_blocking(|tx: &mut Tx<'_>| {
+    let claimed: Result<Vec<JobId>> = db.write_blocking(|tx: &mut Tx<'_>| {
         let catalog = Catalog::load(tx)?;
         let now = tx.now();
         let worker = register(tx, now, &NewWorker::default(), 60_000_000)?;
-        let request = Request { worker, who: "test", stage: 1, limit: 10, start: 10 };
+        let stage = StageId::new(1);
+        let request = Request { worker, who: "test", stage, limit: 10, start: 10 };
         let jobs = claim(tx, now, &catalog, request)?;
         Ok(jobs.into_iter().map(|job| job.lease.job).collect())
     });
-    assert_eq!(claimed.unwrap(), [1]);
-    let reported: Result<Vec<i64>> = db.write_blocking(|tx| {
+    assert_eq!(claimed.unwrap(), [JobId::new(1)]);
+    let reported: Result<Vec<BatchId>> = db.write_blocking(|tx| {
         let catalog = Catalog::load(tx)?;
         Ok(report::write_next(tx, tx.now(), &catalog)?.into_iter().map(|r| r.batch).collect())
     });
-    assert_eq!(reported.unwrap(), [2]);
-    let ended: Result<Vec<(i64, Option<String>)>> = db.write_blocking(|tx| {
+    assert_eq!(reported.unwrap(), [BatchId::new(2)]);
+    let ended: Result<Vec<(BatchId, Option<String>)>> = db.write_blocking(|tx| {
         let catalog = Catalog::load(tx)?;
         let report = report::write_next(tx, tx.now(), &catalog)?;
         Ok(report.into_iter().map(|r| (r.batch, r.error)).collect())
     });
     let ended = ended.unwrap();
-    assert_eq!(ended[0].0, 3, "it waited for a job that had failed");
+    assert_eq!(ended[0].0, BatchId::new(3), "it waited for a job that had failed");
     assert!(ended[0].1.as_ref().unwrap().contains("no answer"), "{ended:?}");
     let states: Result<Vec<BatchState>> = db.write_blocking(|tx| {
         let catalog = Catalog::load(tx)?;
         let actor = Actor { who: "ann", reason: "fixed" };
-        requeue::requeue(tx, tx.now(), &catalog, actor, 5, None)?;
-        Ok(vec![batch::load(tx, 3)?.state, batch::load(tx, 4)?.state])
+        requeue::requeue(tx, tx.now(), &catalog, actor, JobId::new(5), None)?;
+        [3, 4].map(|id| Ok(batch::load(tx, BatchId::new(id))?.state)).into_iter().collect()
     });
     assert_eq!(states.unwrap(), [BatchState::Pending, BatchState::Pending]);
 }

@@ -6,7 +6,7 @@ use queue::rules::operator::{Actor, cancel};
 use queue::rules::pipelines::{PipelineSpec, create};
 use queue::rules::prune::prune;
 use queue::runtime::{Context, Handler, Settings, Stop, Summary, Worker};
-use queue::{Carryover, Catalog, Claimed, JobError, NewJob, Outcome, Result, Status, view};
+use queue::{Carryover, Catalog, Claimed, JobError, JobId, NewJob, Outcome, Result, Status, view};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl House {
         House { db, _dir: dir }
     }
 
-    async fn job(&self, id: i64) -> view::JobView {
+    async fn job(&self, id: JobId) -> view::JobView {
         self.with_catalog(move |tx, catalog| view::show(tx, catalog, id)).await.unwrap()
     }
 
@@ -82,7 +82,7 @@ async fn a_panic_fails_its_job_with_its_message_and_the_worker_goes_on() {
     ))
     .await;
     assert_eq!((summary.succeeded, summary.errors), (1, 1));
-    let bomb = house.job(1).await;
+    let bomb = house.job(JobId::new(1)).await;
     assert_eq!((bomb.status, bomb.error_code.as_deref()), (Status::Failed, Some("panic")));
     assert!(bomb.error.unwrap().contains("it was a bomb"));
 }
@@ -117,8 +117,8 @@ async fn a_job_goes_through_all_stages_and_what_they_record_commits_with_them() 
         Does(|_: &Claimed, _: &Context| Outcome::success()),
     ))
     .await;
-    assert_eq!(house.job(1).await.status, Status::Succeeded);
-    let failed = house.job(2).await;
+    assert_eq!(house.job(JobId::new(1)).await.status, Status::Succeeded);
+    let failed = house.job(JobId::new(2)).await;
     assert_eq!(
         (failed.status, failed.error_code.as_deref(), failed.stage.as_str()),
         (Status::Failed, Some("record_failed"), "one")
@@ -207,7 +207,7 @@ async fn short_jobs_are_not_kept_waiting_behind_a_long_one_while_others_could_do
     };
     let (stop, stopped) = watch::channel(Stop::No);
     let busy = tokio::spawn(worker().run(stopped.clone()));
-    while house.job(20).await.status != Status::Succeeded {
+    while house.job(JobId::new(20)).await.status != Status::Succeeded {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let jobs: Vec<NewJob> =
@@ -320,12 +320,12 @@ async fn a_running_job_hears_that_it_is_cancelled() {
     began.notified().await;
     let asked = house.with_catalog(|tx, catalog| {
         let actor = Actor { who: "ann", reason: "sent twice" };
-        cancel::cancel(tx, tx.now(), catalog, actor, 1)
+        cancel::cancel(tx, tx.now(), catalog, actor, JobId::new(1))
     });
     let asked = asked.await;
     assert_eq!(asked.unwrap(), cancel::Cancelled::Requested);
     worker.await.unwrap();
-    let job = house.job(1).await;
+    let job = house.job(JobId::new(1)).await;
     assert_eq!((job.status, job.ended_why.as_deref()), (Status::Cancelled, Some("sent twice")));
 }
 
@@ -341,11 +341,12 @@ async fn a_worker_that_stops_gives_back_what_it_did_not_begin_and_counts_only_wh
     began.notified().await;
     stop.send_replace(Stop::Shutdown);
     worker.await.unwrap().unwrap();
-    for id in 1..=3 {
+    for id in (1..=3).map(JobId::new) {
         let job = house.job(id).await;
         assert_eq!((job.status, job.worker), (Status::Queued, None), "job {id}");
     }
-    let tries = |id| house.with_catalog(move |tx, catalog| view::tries(tx, catalog, id));
+    let tries =
+        |id| house.with_catalog(move |tx, catalog| view::tries(tx, catalog, JobId::new(id)));
     assert_eq!(tries(1).await.unwrap()[0].interruptions_ever, 1);
     assert!(tries(2).await.unwrap().is_empty(), "it never began");
     let workers = house.db.read(|tx| view::workers(tx, tx.now(), 0)).await.unwrap();
@@ -358,7 +359,7 @@ async fn a_run_over_its_time_is_a_transient_error() {
     (spec.stages[0].1.timeout_seconds, spec.stages[0].1.max_attempts) = (1, 1);
     let house = House::with(spec, &["a"]).await;
     work(house.worker().stage("q", "q", Waits(Arc::new(Notify::new())))).await;
-    assert_eq!(house.job(1).await.error_code.as_deref(), Some("timeout"));
+    assert_eq!(house.job(JobId::new(1)).await.error_code.as_deref(), Some("timeout"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -374,7 +375,8 @@ async fn added_work_is_picked_up_at_once_and_errors_are_kept_for_each_attempt() 
         }),
     ))
     .await;
-    let events = house.db.read(|tx| queue::rules::history::of_job(tx, 1, 0, 100)).await.unwrap();
+    let events =
+        house.db.read(|tx| queue::rules::history::of_job(tx, JobId::new(1), 0, 100)).await.unwrap();
     let errors: Vec<String> = events.into_iter().filter_map(|e| e.why).collect();
     assert_eq!(errors, ["attempt 1", "attempt 2", "attempt 3"]);
 }
@@ -391,16 +393,20 @@ async fn what_ended_is_pruned_in_steps_and_nothing_else() {
         }),
     ))
     .await;
-    let step = |after: i64| {
+    let step = |after| {
         house.with_catalog(move |tx, catalog| {
             prune(tx, tx.now(), catalog, Some(tx.now() + 1), after, 2)
         })
     };
-    let first = step(0).await.unwrap();
-    assert_eq!((first.jobs, first.next), (2, Some(2)));
-    assert_eq!(step(2).await.unwrap().jobs, 1);
-    assert_eq!(house.job(4).await.status, Status::Failed, "a failed job waits for a person");
-    let gone = house.with_catalog(|tx, catalog| view::show(tx, catalog, 1)).await;
+    let first = step(JobId::default()).await.unwrap();
+    assert_eq!((first.jobs, first.next), (2, Some(JobId::new(2))));
+    assert_eq!(step(JobId::new(2)).await.unwrap().jobs, 1);
+    assert_eq!(
+        house.job(JobId::new(4)).await.status,
+        Status::Failed,
+        "a failed job waits for a person"
+    );
+    let gone = house.with_catalog(|tx, catalog| view::show(tx, catalog, JobId::new(1))).await;
     assert!(gone.unwrap_err().to_string().contains("there is no job"));
 }
 

@@ -10,21 +10,23 @@ use queue::rules::operator::pause::{self, Scope};
 use queue::rules::operator::{Actor, cancel};
 use queue::rules::pipelines::{PipelineSpec, create};
 use queue::rules::settle::settle;
-use queue::{Catalog, Claimed, JobError, NewJob, Outcome, Result, Settlement, view};
+use queue::{
+    Catalog, Claimed, JobError, JobId, NewJob, Outcome, Result, Settlement, WorkerId, view,
+};
 
 const NOW: Micros = 1_700_000_000_000_000;
 const ANN: Actor<'static> = Actor { who: "ann", reason: "a reason" };
 
 struct Queue {
     memory: Memory,
-    worker: i64,
+    worker: WorkerId,
 }
 
 impl Queue {
     fn new() -> Queue {
         let mut memory = Memory::open(queue::MIGRATIONS, Vec::new()).unwrap();
         let worker = memory
-            .write(NOW, |tx| -> Result<i64> {
+            .write(NOW, |tx| -> Result<WorkerId> {
                 let mut spec = PipelineSpec::queue("files");
                 spec.coalesces = false;
                 create(tx, NOW, "ann", &spec)?;
@@ -48,7 +50,7 @@ impl Queue {
             .unwrap()
     }
 
-    fn add(&mut self, job: NewJob) -> i64 {
+    fn add(&mut self, job: NewJob) -> JobId {
         self.act(|tx, catalog| add(tx, NOW, catalog.named("files")?, "ann", &[job]))[0].job
     }
 
@@ -66,7 +68,7 @@ impl Queue {
         self.act(|tx, catalog| settle(tx, NOW, catalog, worker, "a3", &[item]));
     }
 
-    fn why(&mut self, job: i64) -> String {
+    fn why(&mut self, job: JobId) -> String {
         self.act(|tx, catalog| view::why(tx, NOW, catalog, job))
     }
 }
@@ -75,14 +77,15 @@ impl Queue {
 fn nobody_works_on_the_stage() {
     let mut q = Queue::new();
     let job = q.add(NewJob::new("a"));
-    q.act(|tx, catalog| queue::rules::lease::deregister(tx, NOW, catalog, 1, "a3"));
+    let worker = q.worker;
+    q.act(|tx, catalog| queue::rules::lease::deregister(tx, NOW, catalog, worker, "a3"));
     assert_eq!(q.why(job), "no worker is running for files/files; start one");
 }
 
 #[test]
 fn its_place_in_line() {
     let mut q = Queue::new();
-    let jobs: Vec<i64> = ["a", "b", "c"].map(|s| q.add(NewJob::new(s))).to_vec();
+    let jobs: Vec<JobId> = ["a", "b", "c"].map(|s| q.add(NewJob::new(s))).to_vec();
     assert_eq!(q.why(jobs[0]), "it is next in line");
     assert_eq!(q.why(jobs[2]), "3rd in line behind 2 other jobs of files/files");
     assert_eq!(q.claim().iter().map(|c| c.lease.job).collect::<Vec<_>>(), jobs);
@@ -226,18 +229,16 @@ fn no_worker_reaches_its_work_space() {
 #[test]
 fn it_has_ended() {
     let mut q = Queue::new();
-    for subject in ["good", "bad", "gone"] {
-        q.add(NewJob::new(subject));
-    }
+    let [good, bad, gone] = ["good", "bad", "gone"].map(|s| q.add(NewJob::new(s)));
     let claimed = q.claim();
     q.settle(&claimed[0], Outcome::Skip("unchanged".to_string()));
     q.settle(&claimed[1], Outcome::Permanent(JobError::new("torn", "page 3 is missing")));
-    q.act(|tx, catalog| cancel::cancel(tx, NOW, catalog, ANN, 3));
+    q.act(|tx, catalog| cancel::cancel(tx, NOW, catalog, ANN, gone));
     q.settle(&claimed[2], Outcome::Cancelled);
-    assert_eq!(q.why(1), "it succeeded at 2023-11-14 22:13:20Z: unchanged");
+    assert_eq!(q.why(good), "it succeeded at 2023-11-14 22:13:20Z: unchanged");
     assert_eq!(
-        q.why(2),
+        q.why(bad),
         "it failed in files at 2023-11-14 22:13:20Z: page 3 is missing (permanent error: trying again changes nothing before its cause is fixed); requeue it once the cause is gone, or cancel it"
     );
-    assert_eq!(q.why(3), "it was cancelled by ann at 2023-11-14 22:13:20Z: a reason");
+    assert_eq!(q.why(gone), "it was cancelled by ann at 2023-11-14 22:13:20Z: a reason");
 }

@@ -10,7 +10,7 @@ use db::{Address, Clock, Db, FromRow, Micros, Options, Statement, Tx, Value};
 use queue::rules::add;
 use queue::rules::operator::{self, Actor, JobRow};
 use queue::rules::pipelines::{self, PipelineSpec};
-use queue::{Added, Catalog, NewJob, Pipeline, Result, State, Status};
+use queue::{Added, Catalog, JobId, NewJob, Pipeline, Result, State, Status};
 pub use worker::Worker;
 
 pub const SECOND: Micros = 1_000_000;
@@ -109,7 +109,8 @@ impl World {
     }
 
     /// The one number a query with one parameter gives.
-    pub fn number(&self, sql: &'static str, parameter: i64) -> i64 {
+    pub fn number(&self, sql: &'static str, parameter: impl Into<i64>) -> i64 {
+        let parameter = parameter.into();
         let statement = Statement { name: sql, sqlite: sql, postgres: sql };
         let work = move |tx: &mut Tx<'_>| {
             tx.one::<(i64,)>(&statement, &[Value::Int(parameter)]).map(|r| r.0)
@@ -143,11 +144,11 @@ impl World {
         })
     }
 
-    pub fn add_job(&self, pipeline: &Pipeline, job: NewJob) -> i64 {
+    pub fn add_job(&self, pipeline: &Pipeline, job: NewJob) -> JobId {
         self.try_add(pipeline, job).unwrap().job
     }
 
-    pub fn add(&self, pipeline: &Pipeline, subject: &str) -> i64 {
+    pub fn add(&self, pipeline: &Pipeline, subject: &str) -> JobId {
         self.add_job(pipeline, NewJob::new(subject))
     }
 
@@ -155,57 +156,57 @@ impl World {
         Worker::register(self, name)
     }
 
-    pub fn job(&self, job: i64) -> JobRow {
+    pub fn job(&self, job: JobId) -> JobRow {
         self.rule(move |tx, _, _| operator::look(tx, job)).unwrap()
     }
 
-    pub fn status(&self, job: i64) -> Status {
+    pub fn status(&self, job: JobId) -> Status {
         self.job(job).status()
     }
 
     /// Why a waiting job waits.
-    pub fn state(&self, job: i64) -> Option<State> {
+    pub fn state(&self, job: JobId) -> Option<State> {
         self.job(job).waiting
     }
 
-    pub fn stage(&self, job: i64) -> String {
+    pub fn stage(&self, job: JobId) -> String {
         self.catalog().stage_name(self.job(job).stage_id())
     }
 
     /// What happened to a job: the events' names, oldest first.
-    pub fn events(&self, job: i64) -> Vec<String> {
+    pub fn events(&self, job: JobId) -> Vec<String> {
         self.history(job).into_iter().map(|e| e.event).collect()
     }
 
-    pub fn history(&self, job: i64) -> Vec<queue::rules::history::Event> {
+    pub fn history(&self, job: JobId) -> Vec<queue::rules::history::Event> {
         self.rule(move |tx, _, _| queue::rules::history::of_job(tx, job, 0, 1000)).unwrap()
     }
 
     /// How a job ended and why, from its record.
-    pub fn ended_why(&self, job: i64) -> String {
+    pub fn ended_why(&self, job: JobId) -> String {
         const SQL: &str = "select ended_why from jobs where id = $1";
         let statement = Statement { name: "ended_why", sqlite: SQL, postgres: SQL };
         let work = move |tx: &mut Tx<'_>| {
-            tx.one::<(Option<String>,)>(&statement, &[Value::Int(job)]).map(|r| r.0)
+            tx.one::<(Option<String>,)>(&statement, &db::params![job]).map(|r| r.0)
         };
         self.db.write_blocking::<_, db::Error, _>(work).unwrap().unwrap_or_default()
     }
 
-    pub fn requeue(&self, job: i64, to: Option<&'static str>) -> Result<()> {
+    pub fn requeue(&self, job: JobId, to: Option<&'static str>) -> Result<()> {
         self.rule(move |tx, now, c| {
             operator::requeue::requeue(tx, now, c, ANN, job, to).map(|_| ())
         })
     }
 
-    pub fn cancel(&self, job: i64) -> Result<operator::cancel::Cancelled> {
+    pub fn cancel(&self, job: JobId) -> Result<operator::cancel::Cancelled> {
         self.rule(move |tx, now, c| operator::cancel::cancel(tx, now, c, ANN, job))
     }
 
-    pub fn hold(&self, job: i64) -> Result<operator::hold::JobHold> {
+    pub fn hold(&self, job: JobId) -> Result<operator::hold::JobHold> {
         self.rule(move |tx, now, c| operator::hold::hold_job(tx, now, c, ANN, job))
     }
 
-    pub fn release(&self, job: i64) -> Result<()> {
+    pub fn release(&self, job: JobId) -> Result<()> {
         self.rule(move |tx, now, c| operator::hold::release_job(tx, now, c, ANN, job))
     }
 }

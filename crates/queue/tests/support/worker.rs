@@ -5,11 +5,14 @@ use queue::rules::claim::{self, Request};
 use queue::rules::lease::{self, HeldLease, NewWorker};
 use queue::rules::moving::FreeSlots;
 use queue::rules::{running, settle};
-use queue::{Claimed, JobError, Lease, Outcome, Pipeline, Result, Settled, Settlement};
+use queue::{
+    Claimed, JobError, JobId, Lease, Outcome, Pipeline, Result, Settled, Settlement, StageId,
+    WorkerId,
+};
 
 pub struct Worker<'w> {
     pub world: &'w World,
-    pub id: i64,
+    pub id: WorkerId,
     pub name: String,
 }
 
@@ -25,7 +28,7 @@ impl<'w> Worker<'w> {
     }
 
     /// Claims up to `limit` jobs of a stage, of which `start` are started at once.
-    pub fn try_claim(&self, stage: i64, limit: usize, start: usize) -> Result<Vec<Claimed>> {
+    pub fn try_claim(&self, stage: StageId, limit: usize, start: usize) -> Result<Vec<Claimed>> {
         let (worker, who) = (self.id, self.name.clone());
         self.world.rule(move |tx, now, catalog| {
             claim::claim(tx, now, catalog, Request { worker, who: &who, stage, limit, start })
@@ -48,7 +51,7 @@ impl<'w> Worker<'w> {
     }
 
     /// The ids of what a claim of up to 100 hands out.
-    pub fn ids(&self, pipeline: &Pipeline) -> Vec<i64> {
+    pub fn ids(&self, pipeline: &Pipeline) -> Vec<JobId> {
         self.claim(pipeline, 100).iter().map(|c| c.lease.job).collect()
     }
 
@@ -76,14 +79,14 @@ impl<'w> Worker<'w> {
     }
 
     /// Claims the next job of the first stage and settles it; which job it was.
-    pub fn work(&self, pipeline: &Pipeline, outcome: Outcome) -> i64 {
+    pub fn work(&self, pipeline: &Pipeline, outcome: Outcome) -> JobId {
         let claimed = self.next(pipeline).expect("a job to claim");
         assert_ne!(self.settle(&claimed, outcome), Settled::Stale);
         claimed.lease.job
     }
 
     /// As [`Worker::work`] in a stage of a name.
-    pub fn work_in(&self, pipeline: &Pipeline, stage: &str, outcome: Outcome) -> i64 {
+    pub fn work_in(&self, pipeline: &Pipeline, stage: &str, outcome: Outcome) -> JobId {
         let claimed = self.claim_in(pipeline, stage).expect("a job to claim");
         assert_ne!(self.settle(&claimed, outcome), Settled::Stale);
         claimed.lease.job
@@ -141,7 +144,7 @@ impl<'w> Worker<'w> {
 }
 
 /// Reaps every worker whose lease has run out.
-pub fn reap(world: &World) -> Vec<i64> {
+pub fn reap(world: &World) -> Vec<WorkerId> {
     let mut lost = Vec::new();
     while let Some(id) = world.rule(|tx, now, c| lease::reap(tx, now, c, None)).unwrap() {
         lost.push(id);

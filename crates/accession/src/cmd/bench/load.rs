@@ -8,7 +8,7 @@ use queue::rules::claim::{Request, claim};
 use queue::rules::lease::{NewWorker, register};
 use queue::rules::pipelines::{self, PipelineSpec};
 use queue::runtime::{Context, Handler, Settings, Stop, Summary, Worker};
-use queue::{Catalog, Claimed, NewJob, Outcome, Pipeline};
+use queue::{Catalog, Claimed, NewJob, Outcome, Pipeline, WorkerId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -210,7 +210,7 @@ impl Load {
         let catalog = catalog?;
         let stage = catalog.named(QUEUE)?.first().id;
         let new = NewWorker { name: "bench".to_string(), ..NewWorker::default() };
-        let worker: queue::Result<i64> =
+        let worker: queue::Result<WorkerId> =
             self.db.write(move |tx| register(tx, tx.now(), &new, 3_600_000_000)).await;
         let worker = worker?;
         let mut took = Vec::with_capacity(times);

@@ -13,6 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use archive::app::App;
 use archive::worker::WATCHING;
+use queue::BatchId;
 use queue::rules::batch;
 use queue::runtime::{Settings, Stop};
 use std::ffi::OsString;
@@ -45,7 +46,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let (app, _) = app::open(global, db::Options::default())?;
     let asking = Asking { command: "ingest", never: global.json };
     let receipts = deposit::accept(&app, &args.sources, &args.how, asking)?;
-    let ids: Vec<i64> = receipts.iter().map(|r| r.batch).collect();
+    let ids: Vec<BatchId> = receipts.iter().map(|r| r.batch).collect();
     let worked = work_on(&app, ids.clone(), args.notify.notify_timeout, global);
     let batches = app::block_on(worked)??;
     let exit = waiting::show_batches(&app, &batches, global)?;
@@ -58,7 +59,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
 /// Works until these batches have ended, and their mail and callbacks are sent.
 pub async fn work_on(
     app: &Arc<App>,
-    ids: Vec<i64>,
+    ids: Vec<BatchId>,
     notify_timeout: Duration,
     global: &Global,
 ) -> Result<Vec<batch::Batch>, Failure> {

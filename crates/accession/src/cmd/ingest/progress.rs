@@ -5,9 +5,9 @@ use crate::output::{self, bars};
 use archive::app::App;
 use archive::registry::waits;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
-use queue::Status;
 use queue::rules::batch;
 use queue::view::{self, JobView, ListFilter};
+use queue::{BatchId, JobId, Status};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,10 +84,10 @@ impl Drop for Line {
 }
 
 /// Shows how far these batches have come, until it is dropped.
-pub async fn show(app: Arc<App>, ids: Vec<i64>) {
+pub async fn show(app: Arc<App>, ids: Vec<BatchId>) {
     let all = bar(LOOKING);
     let mut known = 0;
-    let mut lines: BTreeMap<i64, Line> = BTreeMap::new();
+    let mut lines: BTreeMap<JobId, Line> = BTreeMap::new();
     loop {
         let wanted = ids.clone();
         let seen = app.db.read(move |tx| look(tx, &wanted)).await;
@@ -121,7 +121,7 @@ struct Seen {
     waiting: Option<String>,
 }
 
-fn look(tx: &mut db::Tx<'_>, ids: &[i64]) -> archive::Result<Seen> {
+fn look(tx: &mut db::Tx<'_>, ids: &[BatchId]) -> archive::Result<Seen> {
     let catalog = queue::Catalog::load(tx)?;
     let stopped = waits::anything_stopped(tx)?;
     let Seen { mut total, mut done, mut failed, mut jobs, mut waiting } = Seen::default();

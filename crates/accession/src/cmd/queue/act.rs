@@ -14,7 +14,7 @@ use queue::rules::operator::{
     Actor, cancel as cancel_rule, requeue as requeue_rule, retry as retry_rule,
 };
 use queue::rules::prune as prune_rule;
-use queue::{Catalog, Result as QueueResult};
+use queue::{BatchId, Catalog, JobId, Result as QueueResult};
 use serde_json::json;
 use std::time::Duration;
 
@@ -23,9 +23,9 @@ const STEP: i64 = 500;
 /// Does one thing for each job; all of them or none.
 fn for_jobs<T: Send + 'static>(
     session: &Session,
-    jobs: &[i64],
+    jobs: &[JobId],
     act: &Act,
-    each: impl Fn(&mut db::Tx<'_>, db::Micros, &Catalog, Actor<'_>, i64) -> QueueResult<T>
+    each: impl Fn(&mut db::Tx<'_>, db::Micros, &Catalog, Actor<'_>, JobId) -> QueueResult<T>
     + Send
     + 'static,
 ) -> Result<Vec<T>, Failure> {
@@ -55,8 +55,8 @@ pub struct Retry {
     #[arg(long)]
     target: Option<String>,
     /// Only failures of this batch
-    #[arg(value_parser = number, long)]
-    batch: Option<i64>,
+    #[arg(value_parser = number::<BatchId>, long)]
+    batch: Option<BatchId>,
     /// Every failed job of every queue
     #[arg(long, conflicts_with_all = ["name", "code", "target", "batch"])]
     all: bool,
@@ -91,7 +91,7 @@ pub fn retry(args: Retry, global: &Global) -> Result<Exit, Failure> {
         target: args.target.clone(),
         batch: args.batch,
     };
-    let (mut total, mut after) = (retry_rule::Retried::default(), Some(0));
+    let (mut total, mut after) = (retry_rule::Retried::default(), Some(JobId::default()));
     while let Some(from) = after {
         let (act, filter, dry) = (args.act.clone(), filter.clone(), args.dry_run);
         let step = session.write(move |tx, now, catalog| {
@@ -125,8 +125,8 @@ pub fn retry(args: Retry, global: &Global) -> Result<Exit, Failure> {
 #[derive(clap::Args)]
 pub struct Requeue {
     /// The jobs' numbers
-    #[arg(value_parser = number, required = true)]
-    jobs: Vec<i64>,
+    #[arg(value_parser = number::<JobId>, required = true)]
+    jobs: Vec<JobId>,
     /// The stage to go back to (default: the one it failed in)
     #[arg(long, value_name = "STAGE")]
     to: Option<String>,
@@ -155,8 +155,8 @@ pub fn requeue(args: Requeue, global: &Global) -> Result<Exit, Failure> {
 #[derive(clap::Args)]
 pub struct Discard {
     /// The jobs' numbers
-    #[arg(value_parser = number, required = true)]
-    jobs: Vec<i64>,
+    #[arg(value_parser = number::<JobId>, required = true)]
+    jobs: Vec<JobId>,
     #[command(flatten)]
     act: Act,
 }
@@ -181,11 +181,11 @@ pub fn discard(args: Discard, global: &Global) -> Result<Exit, Failure> {
 #[group(required = true, multiple = false)]
 struct Which {
     /// The jobs' numbers
-    #[arg(value_parser = number)]
-    jobs: Vec<i64>,
+    #[arg(value_parser = number::<JobId>)]
+    jobs: Vec<JobId>,
     /// This batch
-    #[arg(value_parser = number, long)]
-    batch: Option<i64>,
+    #[arg(value_parser = number::<BatchId>, long)]
+    batch: Option<BatchId>,
     /// This collection
     #[arg(long)]
     collection: Option<String>,
@@ -200,20 +200,20 @@ pub struct Hold {
 }
 
 /// Repeats a chunked step until it has been through all members of a group.
-fn through(mut step: impl FnMut(i64) -> Result<Option<i64>, Failure>) -> Result<(), Failure> {
-    let mut after = Some(0);
+fn through(mut step: impl FnMut(JobId) -> Result<Option<JobId>, Failure>) -> Result<(), Failure> {
+    let mut after = Some(JobId::default());
     while let Some(from) = after {
         after = step(from)?;
     }
     Ok(())
 }
 
-fn group_of(which: &Which) -> Option<(Option<i64>, Option<String>)> {
+fn group_of(which: &Which) -> Option<(Option<BatchId>, Option<String>)> {
     (which.batch.is_some() || which.collection.is_some())
         .then(|| (which.batch, which.collection.clone()))
 }
 
-fn as_group(group: &(Option<i64>, Option<String>)) -> Group<'_> {
+fn as_group(group: &(Option<BatchId>, Option<String>)) -> Group<'_> {
     match group {
         (Some(batch), _) => Group::Batch(*batch),
         (None, name) => Group::Collection(name.as_deref().unwrap_or_default()),
@@ -235,7 +235,7 @@ pub fn release_collection(
     release_members(session, &(None, Some(name.to_string())), act, leave_jobs_held)
 }
 
-type Named = (Option<i64>, Option<String>);
+type Named = (Option<BatchId>, Option<String>);
 
 fn hold_members(session: &Session, group: &Named, act: &Act) -> Result<(), Failure> {
     let (doing, it) = (act.clone(), group.clone());
@@ -344,18 +344,18 @@ pub fn release(args: Release, global: &Global) -> Result<Exit, Failure> {
 #[derive(clap::Args)]
 pub struct Cancel {
     /// The jobs' numbers
-    #[arg(value_parser = number, required_unless_present = "batch")]
-    jobs: Vec<i64>,
+    #[arg(value_parser = number::<JobId>, required_unless_present = "batch")]
+    jobs: Vec<JobId>,
     /// All jobs of this batch
-    #[arg(value_parser = number, long, conflicts_with = "jobs")]
-    batch: Option<i64>,
+    #[arg(value_parser = number::<BatchId>, long, conflicts_with = "jobs")]
+    batch: Option<BatchId>,
     #[command(flatten)]
     act: Act,
 }
 
 /// Whether the batch had no jobs yet. It would get them all the same: it fails instead, and is
 /// reported.
-fn fail_pending(tx: &mut db::Tx<'_>, now: db::Micros, id: i64, act: &Act) -> QueueResult<bool> {
+fn fail_pending(tx: &mut db::Tx<'_>, now: db::Micros, id: BatchId, act: &Act) -> QueueResult<bool> {
     let why = format!("cancelled by {}: {}", act.who(), act.reason);
     match batch::fail(tx, now, id, &why) {
         Ok(_) => return Ok(true),
@@ -525,19 +525,19 @@ pub fn prune(args: Prune, global: &Global) -> Result<Exit, Failure> {
     )
 }
 
-fn whole_batch(batch: i64) -> Which {
+fn whole_batch(batch: BatchId) -> Which {
     Which { jobs: Vec::new(), batch: Some(batch), collection: None }
 }
 
-pub fn hold_batch(batch: i64, act: &Act, global: &Global) -> Result<Exit, Failure> {
+pub fn hold_batch(batch: BatchId, act: &Act, global: &Global) -> Result<Exit, Failure> {
     hold(Hold { which: whole_batch(batch), act: act.clone() }, global)
 }
 
-pub fn release_batch(batch: i64, act: &Act, global: &Global) -> Result<Exit, Failure> {
+pub fn release_batch(batch: BatchId, act: &Act, global: &Global) -> Result<Exit, Failure> {
     let which = whole_batch(batch);
     release(Release { which, leave_jobs_held: false, act: act.clone() }, global)
 }
 
-pub fn cancel_batch(batch: i64, act: &Act, global: &Global) -> Result<Exit, Failure> {
+pub fn cancel_batch(batch: BatchId, act: &Act, global: &Global) -> Result<Exit, Failure> {
     cancel(Cancel { jobs: Vec::new(), batch: Some(batch), act: act.clone() }, global)
 }

@@ -8,10 +8,10 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
 use archive::intake::cancelling;
-use queue::BatchState;
 use queue::rules::operator::Actor;
 use queue::rules::replacing::{self, Replacement};
 use queue::rules::{batch, report};
+use queue::{BatchId, BatchState, JobId};
 
 /// Rows of each list that are shown; `--json` has the whole report.
 const LISTED_MAX: i64 = 100;
@@ -24,8 +24,8 @@ const LISTED_MAX: i64 = 100;
   accession queue batches 3 --delete --reason 'sent twice'")]
 pub struct Batches {
     /// Show this batch and its newest report
-    #[arg(value_parser = number)]
-    batch: Option<i64>,
+    #[arg(value_parser = number::<BatchId>)]
+    batch: Option<BatchId>,
     /// Write its report again
     #[arg(long, requires = "batch", conflicts_with = "delete")]
     report_again: bool,
@@ -37,7 +37,7 @@ pub struct Batches {
     yes: bool,
     /// Only batches with smaller numbers
     #[arg(long, value_name = "BATCH")]
-    before: Option<i64>,
+    before: Option<BatchId>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
     #[command(flatten)]
@@ -54,8 +54,9 @@ pub fn batches(args: Batches, global: &Global) -> Result<Exit, Failure> {
         return delete_batch(&session, id, args.yes, &args.act);
     }
     let (found, newest, replaced, replaces) = session.read(move |tx, _, _| {
-        let replaced = replacing::replaced_in(tx, id, 0, LISTED_MAX)?;
-        let replaces = replacing::replaced_by(tx, id, 0..=i64::MAX, LISTED_MAX)?;
+        let replaced = replacing::replaced_in(tx, id, JobId::default(), LISTED_MAX)?;
+        let replaces =
+            replacing::replaced_by(tx, id, JobId::default()..=JobId::new(i64::MAX), LISTED_MAX)?;
         Ok((batch::load(tx, id)?, report::newest(tx, id)?, replaced, replaces))
     })?;
     let report: Option<serde_json::Value> =
@@ -145,7 +146,7 @@ fn batch_json(b: &batch::Batch) -> serde_json::Value {
 pub fn list_batches(
     session: &Session,
     state: Option<BatchState>,
-    before: Option<i64>,
+    before: Option<BatchId>,
     limit: i64,
 ) -> Result<Exit, Failure> {
     let found = session.read(move |tx, _, _| batch::list(tx, state, before, limit))?;
@@ -163,7 +164,7 @@ pub fn list_batches(
     Ok(Exit::Yes)
 }
 
-pub fn report_again(session: &Session, id: i64) -> Result<Exit, Failure> {
+pub fn report_again(session: &Session, id: BatchId) -> Result<Exit, Failure> {
     session.write(move |tx, now, _| batch::report_again(tx, now, id))?;
     let written = session.write(report::write_next)?;
     let version = written.map_or(0, |r| r.version);
@@ -174,7 +175,7 @@ pub fn report_again(session: &Session, id: i64) -> Result<Exit, Failure> {
     )
 }
 
-pub fn delete_batch(session: &Session, id: i64, yes: bool, act: &Act) -> Result<Exit, Failure> {
+pub fn delete_batch(session: &Session, id: BatchId, yes: bool, act: &Act) -> Result<Exit, Failure> {
     let found = session.read(move |tx, _, _| batch::load(tx, id))?;
     batch::refuse_delete(&found)?;
     confirm(
@@ -184,7 +185,7 @@ pub fn delete_batch(session: &Session, id: i64, yes: bool, act: &Act) -> Result<
             found.open, found.failed
         ),
     )?;
-    let mut after = Some(0);
+    let mut after = Some(JobId::default());
     while let Some(from) = after {
         let act = act.clone();
         after = session.write(move |tx, now, catalog| {

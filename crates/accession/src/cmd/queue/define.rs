@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Act, Session};
 use archive::model::text::plural;
+use queue::StageId;
 use queue::rules::operator::{Actor, cancel};
 use queue::rules::{budget, pipelines};
 
@@ -156,7 +157,7 @@ pub fn empty(args: Empty, global: &Global) -> Result<Exit, Failure> {
     let (name, stage) = (args.name.clone(), args.stage.clone());
     let (stages, waiting) = session.read(move |tx, _, catalog| {
         let pipeline = catalog.named(&name)?;
-        let stages: Vec<i64> = match &stage {
+        let stages: Vec<StageId> = match &stage {
             Some(stage) => vec![pipeline.stage_named(stage)?.id],
             None => pipeline.stages.iter().map(|s| s.id).collect(),
         };

@@ -8,7 +8,7 @@ use crate::session::{Act, Session, parse_duration};
 use queue::rules::history;
 use queue::rules::operator::{Actor, review as seen_rule};
 use queue::view::{self, JobView, ListFilter, ago, show_time};
-use queue::{Catalog, Status};
+use queue::{BatchId, Catalog, JobId, PipelineId, StageId, Status};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ pub struct List {
     #[arg(long)]
     status: Option<String>,
     /// Only this batch
-    #[arg(value_parser = number, long)]
-    batch: Option<i64>,
+    #[arg(value_parser = number::<BatchId>, long)]
+    batch: Option<BatchId>,
     #[arg(long)]
     collection: Option<String>,
     /// Only this subject, as it is shown
@@ -32,7 +32,7 @@ pub struct List {
     limit: i64,
     /// Only jobs older than this one: how to page on
     #[arg(long, value_name = "JOB")]
-    before: Option<i64>,
+    before: Option<JobId>,
 }
 
 pub fn list(args: List, global: &Global) -> Result<Exit, Failure> {
@@ -66,9 +66,13 @@ pub fn list(args: List, global: &Global) -> Result<Exit, Failure> {
 }
 
 /// Where the next page begins, if this one is full.
-pub fn next_page<T>(page: &[T], limit: i64, id: impl Fn(&T) -> i64) -> Option<serde_json::Value> {
+pub fn next_page<T, Id: Into<i64>>(
+    page: &[T],
+    limit: i64,
+    id: impl Fn(&T) -> Id,
+) -> Option<serde_json::Value> {
     let is_full = usize::try_from(limit).is_ok_and(|limit| page.len() >= limit);
-    page.last().filter(|_| is_full).map(|last| id(last).into())
+    page.last().filter(|_| is_full).map(|last| serde_json::Value::from(id(last).into()))
 }
 
 pub fn tell_next(next: Option<&serde_json::Value>) {
@@ -87,12 +91,15 @@ fn status_named(name: &str) -> Result<Status, Failure> {
     })
 }
 
-fn pipeline_id(catalog: &Catalog, name: Option<&str>) -> queue::Result<Option<i64>> {
+fn pipeline_id(catalog: &Catalog, name: Option<&str>) -> queue::Result<Option<PipelineId>> {
     name.map(|name| catalog.named(name).map(|p| p.id)).transpose()
 }
 
 /// A queue, or a stage of it as it is shown.
-fn place(catalog: &Catalog, name: Option<&str>) -> queue::Result<(Option<i64>, Option<i64>)> {
+fn place(
+    catalog: &Catalog,
+    name: Option<&str>,
+) -> queue::Result<(Option<PipelineId>, Option<StageId>)> {
     let Some(name) = name else { return Ok((None, None)) };
     let (pipeline, stage) = catalog.place(name)?;
     Ok((Some(pipeline.id), stage.map(|s| s.id)))
@@ -127,8 +134,8 @@ fn jobs_table(jobs: &[JobView], now: db::Micros) -> Result<(), Failure> {
 #[derive(clap::Args)]
 pub struct Show {
     /// The job's number
-    #[arg(value_parser = number)]
-    job: i64,
+    #[arg(value_parser = number::<JobId>)]
+    job: JobId,
     /// At most this many rows of history
     #[arg(long, default_value_t = 200)]
     limit: i64,
@@ -144,7 +151,7 @@ pub fn show(args: Show, global: &Global) -> Result<Exit, Failure> {
         let why = view::why(tx, now, catalog, args.job)?;
         Ok((job, events, tries, states, why, catalog.clone()))
     })?;
-    let place = |(stage, status): (Option<i64>, Option<Status>)| match (stage, status) {
+    let place = |(stage, status): (Option<StageId>, Option<Status>)| match (stage, status) {
         (Some(stage), Some(status)) => format!("{status} in {}", names.stage_name(stage)),
         _ => String::new(),
     };
@@ -223,8 +230,8 @@ pub fn show(args: Show, global: &Global) -> Result<Exit, Failure> {
 #[derive(clap::Args)]
 pub struct Why {
     /// The job's number
-    #[arg(value_parser = number)]
-    job: i64,
+    #[arg(value_parser = number::<JobId>)]
+    job: JobId,
 }
 
 pub fn why(args: Why, global: &Global) -> Result<Exit, Failure> {
@@ -365,7 +372,7 @@ pub struct Failed {
     name: Option<String>,
     /// Only jobs with smaller numbers
     #[arg(long, value_name = "JOB")]
-    before: Option<i64>,
+    before: Option<JobId>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
 }
@@ -418,11 +425,11 @@ pub struct Review {
     /// Only this queue, or one stage of it: ingest/validating
     name: Option<String>,
     /// Mark this job as seen; it stays failed
-    #[arg(value_parser = number, long, value_name = "JOB")]
-    seen: Vec<i64>,
+    #[arg(value_parser = number::<JobId>, long, value_name = "JOB")]
+    seen: Vec<JobId>,
     /// Only jobs with smaller numbers
     #[arg(long, value_name = "JOB")]
-    before: Option<i64>,
+    before: Option<JobId>,
     #[arg(long, default_value_t = 50)]
     limit: i64,
     #[command(flatten)]

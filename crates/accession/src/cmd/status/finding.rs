@@ -6,7 +6,7 @@ use crate::output;
 use archive::registry::view::BadCopies;
 use db::Micros;
 use queue::rules::breaker::Target;
-use queue::rules::operator::pause::Pause;
+use queue::rules::operator::pause::{Pause, Scope};
 use queue::view::{Blocked, FailureGroup, Hold, ago, show_time};
 use serde::Serialize;
 
@@ -351,17 +351,16 @@ fn long_runs(seen: &Snapshot, found: &mut Vec<Finding>) {
 }
 
 fn paused(seen: &Snapshot, pause: &Pause) -> Finding {
-    let (what, which) = match pause.kind.as_str() {
-        "all" => ("everything".to_string(), "--all".to_string()),
-        _ => match seen.place(pause) {
-            Some((queue, Some(stage))) => (
-                format!("{}/{}", name(&queue), name(&stage)),
-                format!("{} --stage {}", quoted(&queue), quoted(&stage)),
-            ),
-            Some((queue, None)) => (name(&queue), quoted(&queue)),
-            // Of a queue that was deleted.
-            None => (format!("{} {}", pause.kind, pause.id), "--all".to_string()),
-        },
+    let (what, which) = match (pause.scope, seen.place(pause)) {
+        (Scope::Everything, _) => ("everything".to_string(), "--all".to_string()),
+        (_, Some((queue, Some(stage)))) => (
+            format!("{}/{}", name(&queue), name(&stage)),
+            format!("{} --stage {}", quoted(&queue), quoted(&stage)),
+        ),
+        (_, Some((queue, None))) => (name(&queue), quoted(&queue)),
+        // Of a queue that was deleted.
+        (Scope::Pipeline(id), None) => (format!("pipeline {id}"), "--all".to_string()),
+        (Scope::Stage(id), None) => (format!("stage {id}"), "--all".to_string()),
     };
     let text = format!(
         "{what} is paused by {} since {}: {}",

@@ -50,7 +50,7 @@ pub fn of(seen: &Snapshot, findings: &[Finding]) -> Value {
         .map(|p| {
             let (queue, stage) = seen.place(p).unzip();
             json!({
-                "kind": p.kind, "queue": queue, "stage": stage.flatten(),
+                "kind": p.scope.kind(), "queue": queue, "stage": stage.flatten(),
                 "who": p.who, "at": time(p.at), "reason": p.reason,
             })
         })

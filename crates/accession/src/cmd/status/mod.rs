@@ -14,7 +14,7 @@ use archive::pipeline::ingest::provisioning::Space;
 use archive::registry::view::{self as registry, BadCopies};
 use db::Micros;
 use queue::Catalog;
-use queue::rules::operator::pause::Pause;
+use queue::rules::operator::pause::{Pause, Scope};
 use queue::view::{self, Limits, Overview, Stats, WorkerView};
 
 #[derive(clap::Args)]
@@ -52,13 +52,13 @@ pub struct Snapshot {
 impl Snapshot {
     /// The queue, and the stage if it is one's, that a pause is of.
     pub fn place(&self, pause: &Pause) -> Option<(String, Option<String>)> {
-        match pause.kind.as_str() {
-            "pipeline" => self.catalog.pipeline(pause.id).ok().map(|p| (p.name.clone(), None)),
-            "stage" => {
-                let (pipeline, stage) = self.catalog.stage(pause.id).ok()?;
+        match pause.scope {
+            Scope::Everything => None,
+            Scope::Pipeline(id) => self.catalog.pipeline(id).ok().map(|p| (p.name.clone(), None)),
+            Scope::Stage(id) => {
+                let (pipeline, stage) = self.catalog.stage(id).ok()?;
                 Some((pipeline.name.clone(), Some(stage.name.clone())))
             }
-            _ => None,
         }
     }
 }

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use queue::rules::batch;
 use queue::runtime::{Observer, RunEvent};
 use queue::view::{ago, show_time};
-use queue::{Catalog, JobError, Status};
+use queue::{Catalog, JobError, JobId, StageId, Status};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,8 +36,8 @@ struct Running {
 
 /// What became of a job.
 struct Happened {
-    job: i64,
-    stage: i64,
+    job: JobId,
+    stage: StageId,
     status: Status,
     error: Option<JobError>,
     at: db::Micros,
@@ -45,7 +45,7 @@ struct Happened {
 
 #[derive(Default)]
 struct Heard {
-    running: BTreeMap<i64, Running>,
+    running: BTreeMap<JobId, Running>,
     happened: VecDeque<Happened>,
     /// What happened and is only counted.
     beyond: u64,
@@ -143,7 +143,7 @@ impl Console {
         if some.is_empty() && beyond == 0 {
             return false;
         }
-        let jobs: Vec<i64> = some.iter().map(|one| one.job).collect();
+        let jobs: Vec<JobId> = some.iter().map(|one| one.job).collect();
         let found = app.db.read(move |tx| {
             let catalog = Catalog::load(tx)?;
             let briefs = jobs.iter().map(|job| brief(tx, &catalog, *job));
@@ -325,20 +325,20 @@ fn why(error: &JobError) -> String {
 mod tests {
     use super::*;
 
-    fn settled(job: i64, status: Status, error: Option<&JobError>) -> RunEvent<'_> {
-        RunEvent::Settled { job, stage: 1, status, error }
+    fn settled(job: JobId, status: Status, error: Option<&JobError>) -> RunEvent<'_> {
+        RunEvent::Settled { job, stage: StageId::new(1), status, error }
     }
 
     #[test]
     fn only_what_ended_or_went_wrong_gets_a_line() {
         let error = JobError::new("disk", "the disk\nis full");
         let mut heard = Heard::default();
-        heard.hear(settled(1, Status::Queued, None));
-        heard.hear(settled(2, Status::Queued, Some(&error)));
-        heard.hear(settled(3, Status::Succeeded, None));
-        heard.hear(settled(4, Status::Failed, Some(&error)));
-        let jobs: Vec<i64> = heard.happened.iter().map(|one| one.job).collect();
-        assert_eq!(jobs, [2, 3, 4]);
+        heard.hear(settled(JobId::new(1), Status::Queued, None));
+        heard.hear(settled(JobId::new(2), Status::Queued, Some(&error)));
+        heard.hear(settled(JobId::new(3), Status::Succeeded, None));
+        heard.hear(settled(JobId::new(4), Status::Failed, Some(&error)));
+        let jobs: Vec<JobId> = heard.happened.iter().map(|one| one.job).collect();
+        assert_eq!(jobs, [2, 3, 4].map(JobId::new));
         assert_eq!(why(&error), ": the disk; is full [disk]");
     }
 
@@ -346,6 +346,7 @@ mod tests {
     fn what_cannot_be_written_in_time_is_counted() {
         let mut heard = Heard::default();
         (0..HAPPENED_MAX as i64 + 7)
+            .map(JobId::new)
             .for_each(|job| heard.hear(settled(job, Status::Succeeded, None)));
         assert_eq!((heard.happened.len(), heard.beyond), (HAPPENED_MAX, 7));
     }
@@ -356,12 +357,13 @@ mod tests {
         let text = |console: &Console| console.status(None, Some((0, 0)), &Totals::default());
         assert_eq!(text(&console), "waiting for deposits");
         for (job, subject) in [(7, "boxes/box-17/"), (8, "box-18")] {
+            let job = JobId::new(job);
             console.heard().hear(RunEvent::Began { job, stage: "storing", subject });
         }
         let progress = queue::Progress::bytes("storing", 1 << 20, Some(4 << 20));
-        console.heard().hear(RunEvent::Came { job: 7, progress: &progress });
+        console.heard().hear(RunEvent::Came { job: JobId::new(7), progress: &progress });
         assert_eq!(text(&console), "box-17: storing 1.0 MiB of 4.0 MiB (25%), 1 more");
-        console.heard().hear(RunEvent::Over { job: 7 });
+        console.heard().hear(RunEvent::Over { job: JobId::new(7) });
         assert_eq!(text(&console), "box-18: storing");
         let totals = Totals { preserved: 3, failed: 1 };
         let busy = console.status(None, Some((2, 14)), &totals);

@@ -19,7 +19,7 @@ use crate::transfer::share;
 use db::{Statement, Tx, statement};
 use queue::rules::batch::{self, Batch};
 use queue::runtime::{Context, Handler};
-use queue::{Carryover, Claimed, Outcome, StageSettings};
+use queue::{BatchId, Carryover, Claimed, Outcome, StageSettings};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -109,7 +109,12 @@ pub(super) async fn of_job(app: &App, job: &Claimed) -> Result<(Deposit, Batch)>
     app.db.read(move |tx| Ok((find(tx, id)?, batch::load(tx, id)?))).await
 }
 
-fn examined(tx: &mut Tx<'_>, batch: i64, kind: DepositKind, payload: Option<&str>) -> Result<()> {
+fn examined(
+    tx: &mut Tx<'_>,
+    batch: BatchId,
+    kind: DepositKind,
+    payload: Option<&str>,
+) -> Result<()> {
     const EXAMINED: Statement = statement!(deposit::deposit_examined);
     tx.send(&EXAMINED, &db::params![batch, kind.name(), payload])?;
     Ok(())

@@ -17,7 +17,7 @@ use crate::registry::deposit::Deposit;
 use db::Db;
 use queue::rules::batch::{self, Entry};
 use queue::runtime::{Context, Handler};
-use queue::{Catalog, Claimed, Outcome};
+use queue::{BatchId, Catalog, Claimed, Outcome};
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ async fn expand(app: &Arc<App>, job: &Claimed, context: &Context) -> Result<Outc
 
 struct Expander {
     db: Db,
-    batch: i64,
+    batch: BatchId,
     collection: String,
     submitter: String,
     deposit: Deposit,

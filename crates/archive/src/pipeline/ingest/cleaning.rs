@@ -10,7 +10,7 @@ use crate::pipeline::ingest::provisioning::give_back;
 use crate::registry::ingest;
 use bagit::beneath::{self, EntryKind};
 use db::{Statement, Tx, statement};
-use queue::Outcome;
+use queue::{JobId, Outcome};
 use std::path::Path;
 
 pub struct Cleaning;
@@ -43,7 +43,7 @@ pub fn remove_directory(directory: &Path) -> Result<()> {
 }
 
 /// The rows of a job that only its way through the stages needed.
-pub fn forget(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
+pub fn forget(tx: &mut Tx<'_>, job: JobId) -> queue::Result<()> {
     const EVENTS: Statement = statement!(stages::forget_ingest_events);
     const CLEANED: Statement = statement!(stages::ingest_cleaned);
     ingest::forget_files(tx, job)?;
@@ -94,7 +94,7 @@ async fn remove_package(run: &Run<'_>) -> Result<Option<String>> {
 }
 
 /// The stores that have a verified copy of everything that the job has read.
-fn preserved_in(tx: &mut Tx<'_>, job: i64) -> Result<Vec<String>> {
+fn preserved_in(tx: &mut Tx<'_>, job: JobId) -> Result<Vec<String>> {
     const STORES: Statement = statement!(stages::preserved_in);
     Ok(tx.query::<(String,)>(&STORES, &db::params![job])?.into_iter().map(|(name,)| name).collect())
 }

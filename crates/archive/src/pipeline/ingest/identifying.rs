@@ -9,7 +9,7 @@ use crate::premis::EventType;
 use crate::registry::events;
 use crate::registry::ingest;
 use db::{Statement, Tx, statement};
-use queue::Outcome;
+use queue::{JobId, Outcome};
 
 pub struct Identifying;
 
@@ -56,7 +56,7 @@ fn name(format: &str) -> Option<String> {
 
 type Counted = (Option<String>, i64, i64, Option<String>);
 
-fn count_formats(tx: &mut Tx<'_>, job: i64) -> Result<Vec<Counted>, Error> {
+fn count_formats(tx: &mut Tx<'_>, job: JobId) -> Result<Vec<Counted>, Error> {
     const COUNT: Statement = statement!(stages::count_formats);
     Ok(tx.query(&COUNT, &db::params![job])?)
 }

@@ -31,7 +31,7 @@ use crate::model::profile::Profile;
 use crate::registry::ingest::{self, Ingest};
 use meter::Meter;
 use queue::runtime::{Context, Handler, Stop};
-use queue::{Carryover, Claimed, Outcome, StageSettings};
+use queue::{Carryover, Claimed, JobId, Outcome, StageSettings};
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    pub fn id(&self) -> i64 {
+    pub fn id(&self) -> JobId {
         self.job.lease.job
     }
 
@@ -265,7 +265,7 @@ impl<S: Step> StepHandler<S> {
 
 /// A stage must not go on with what is not there any more. The queue sends such a job to its first
 /// stage, so that this is met only where something went wrong.
-fn discarded(job: i64) -> Error {
+fn discarded(job: JobId) -> Error {
     Error::permanent(
         ErrorCode::DataDiscarded,
         format!(

@@ -7,7 +7,7 @@ use crate::app::WorkSpace;
 use crate::model::error::{Error, Result};
 use crate::package::unpack::unwritable;
 use db::{Micros, Statement, Tx, statement};
-use queue::{Handover, Outcome};
+use queue::{Handover, JobId, Outcome};
 
 /// How long a job waits before it asks again.
 const AGAIN_MICROS: Micros = 15_000_000;
@@ -112,7 +112,7 @@ pub enum Admission {
 /// Admits a job if what is used, reserved and needed together stay within bounds.
 pub fn admit(
     tx: &mut Tx<'_>,
-    job: i64,
+    job: JobId,
     work_space: &str,
     needed: &Demand,
     space: &Space,
@@ -177,7 +177,7 @@ fn plural_failed(count: i64) -> String {
 }
 
 /// Gives back what a job had reserved.
-pub fn give_back(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
+pub fn give_back(tx: &mut Tx<'_>, job: JobId) -> queue::Result<()> {
     const GIVE_BACK: Statement = statement!(space::give_back_space);
     tx.send(&GIVE_BACK, &db::params![job])?;
     Ok(())

@@ -20,7 +20,7 @@ use crate::registry::events;
 use crate::registry::ingest::{self, Ingest};
 use crate::registry::resolve::{self, Asked, Counts, Found, Resolved};
 use db::{Statement, Tx, statement};
-use queue::{Outcome, StageSettings};
+use queue::{JobId, Outcome, StageSettings};
 use std::sync::Arc;
 
 pub struct Resolving;
@@ -122,7 +122,7 @@ impl Step for Resolving {
 
 /// Empty directories alone make no version, and so they are not recorded.
 async fn warn_of_directories(run: &mut Run<'_>, head: i64) -> Result<()> {
-    let (job, object) = (run.id(), run.ingest.object.unwrap_or(0));
+    let (job, object) = (run.id(), run.ingest.object.unwrap_or_default());
     let count = run.app.db.read(move |tx| resolve::new_directories(tx, job, object, head)).await?;
     if count == 0 {
         return Ok(());
@@ -172,7 +172,7 @@ fn record_checks(
 /// Which object it is, and if that is known, what of it is new.
 fn answer(
     tx: &mut Tx<'_>,
-    job: i64,
+    job: JobId,
     asked: &Asked,
     replaces: bool,
     derived: Option<&Derived>,

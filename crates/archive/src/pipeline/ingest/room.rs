@@ -11,6 +11,7 @@ use crate::model::error::{Error, Result};
 use crate::transfer::fetch::Room;
 use db::{Statement, Tx, statement};
 use futures_util::future::BoxFuture;
+use queue::JobId;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +29,7 @@ pub(super) fn step(there: u64, space: &Space) -> u64 {
 /// One job's room; its downloads share it, and so does what it unpacks.
 pub struct JobRoom {
     app: Arc<App>,
-    job: i64,
+    job: JobId,
     /// Bytes of the job in the work space.
     there: AtomicU64,
     /// Bytes that the job may have there.
@@ -121,7 +122,7 @@ fn no_space(work: &WorkSpace, why: &str) -> Error {
     Error::transient(ErrorCode::NoSpace, message).at("work space")
 }
 
-fn reserved_by(tx: &mut Tx<'_>, job: i64) -> Result<u64> {
+fn reserved_by(tx: &mut Tx<'_>, job: JobId) -> Result<u64> {
     const RESERVED: Statement = statement!(space::reserved_by_job);
     let found: Option<(i64,)> = tx.first(&RESERVED, &db::params![job])?;
     Ok(found.and_then(|(bytes,)| u64::try_from(bytes).ok()).unwrap_or(0))

@@ -30,7 +30,7 @@ use crate::registry::ingest::{self, JobFile};
 use crate::transfer::fetch::Room;
 use bagit::{Algorithm, Algorithms, Serialization};
 use queue::rules::running;
-use queue::{Outcome, StageSettings};
+use queue::{JobId, Outcome, StageSettings};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -439,7 +439,7 @@ fn renamed(problems: &Problems) -> Option<String> {
 }
 
 /// A failure is an event too, whether or not there ever is an object.
-fn record_failure(tx: &mut db::Tx<'_>, here: &str, job: i64, text: &str) -> Result<()> {
+fn record_failure(tx: &mut db::Tx<'_>, here: &str, job: JobId, text: &str) -> Result<()> {
     let first = text.lines().next().unwrap_or(text);
     let event = Event::of(here, job, EventType::Validation, "failure", tx.now())
         .outcome("failure")

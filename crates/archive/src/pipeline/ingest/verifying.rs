@@ -28,7 +28,7 @@ use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use futures_util::stream;
 use ocfl::{Algorithm, Draft, Leftovers, Sealed, SingleHasher};
-use queue::{Outcome, StageSettings};
+use queue::{JobId, Outcome, StageSettings};
 use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
@@ -542,7 +542,7 @@ async fn keep_events(run: &Run<'_>, verified: &[(Place, Draft, Looked)]) -> Resu
 /// compared.
 pub(super) fn fixity_check(
     here: &str,
-    job: i64,
+    job: JobId,
     store: &str,
     counted: Counted,
     now: db::Micros,

@@ -59,6 +59,7 @@ fn bounded(format: Format, report: &BatchReport) -> Result<(Vec<u8>, bool)> {
 mod tests {
     use super::*;
     use crate::report::{FailureLine, Head, ObjectLine};
+    use queue::JobId;
 
     const ALL: [ReportFormat; 4] =
         [ReportFormat::Text, ReportFormat::Html, ReportFormat::Csv, ReportFormat::Json];
@@ -67,7 +68,7 @@ mod tests {
     fn every_format_is_a_file_and_none_is_large() {
         let line = |job| FailureLine { job, message: "x".repeat(9000), ..FailureLine::default() };
         let head = Head { failures_total: 500, ..Head::default() };
-        let failures = (0..500).map(line).collect();
+        let failures = (0..500).map(JobId::new).map(line).collect();
         let report = BatchReport { head, failures, ..BatchReport::default() };
         let (made, told) = of(&report, &ALL, "r").unwrap();
         let names: Vec<&str> = made.iter().map(|a| a.name.as_str()).collect();
@@ -85,7 +86,10 @@ mod tests {
     fn a_table_goes_with_a_mail_that_lists_not_everything() {
         let report = |objects: i64| BatchReport {
             head: Head { objects_total: objects, ..Head::default() },
-            objects: (0..objects).map(|job| ObjectLine { job, ..ObjectLine::default() }).collect(),
+            objects: (0..objects)
+                .map(JobId::new)
+                .map(|job| ObjectLine { job, ..ObjectLine::default() })
+                .collect(),
             ..BatchReport::default()
         };
         assert_eq!(of(&report(50), &[ReportFormat::Text], "r").unwrap(), (vec![], vec![]));

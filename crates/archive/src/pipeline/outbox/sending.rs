@@ -5,6 +5,7 @@ use crate::ErrorCode;
 use crate::app::App;
 use crate::config::{AllowPrivate, MailSection, MailSecurity, read_secret};
 use crate::model::error::{Error, Result};
+use crate::model::id::MessageId;
 use crate::pipeline::Stage;
 use crate::registry::messages::{self, Kept, Message};
 use crate::registry::reports;
@@ -12,7 +13,7 @@ use crate::report;
 use crate::transfer::callback::Callback;
 use crate::transfer::mail::{self, Mail, MailSettings, Security};
 use queue::runtime::{Context, Handler};
-use queue::{Catalog, Claimed, Outcome, StageSettings};
+use queue::{BatchId, Catalog, Claimed, JobId, Outcome, StageSettings};
 use std::sync::Arc;
 
 pub struct Sending(Arc<App>);
@@ -42,7 +43,7 @@ impl Handler for Sending {
 async fn send(app: &Arc<App>, job: &Claimed, context: &Context) -> Result<Outcome> {
     let text = String::from_utf8_lossy(job.payload.as_deref().unwrap_or_default()).into_owned();
     let wrong = || Error::permanent(ErrorCode::BadPayload, "the job does not name its message");
-    let id: i64 = text.parse().map_err(|_| wrong())?;
+    let id: MessageId = text.parse().map_err(|_| wrong())?;
     let kept = app.db.read(move |tx| messages::find(tx, id)).await?.ok_or_else(wrong)?;
     if kept.sent_at.is_some() {
         return Ok(Outcome::Skip("it was sent before".to_string()));
@@ -85,7 +86,7 @@ async fn send(app: &Arc<App>, job: &Claimed, context: &Context) -> Result<Outcom
 /// Lines of each kind that the files of a mail may have; the report says how many more there are.
 const LISTED_MAX: i64 = 2000;
 
-async fn bounded_report(app: &Arc<App>, batch: i64) -> Result<report::BatchReport> {
+async fn bounded_report(app: &Arc<App>, batch: BatchId) -> Result<report::BatchReport> {
     app.db
         .read(move |tx| {
             let catalog = Catalog::load(tx)?;
@@ -94,7 +95,7 @@ async fn bounded_report(app: &Arc<App>, batch: i64) -> Result<report::BatchRepor
         .await
 }
 
-async fn review_text(app: &Arc<App>, jobs: Vec<i64>, total: i64) -> Result<String> {
+async fn review_text(app: &Arc<App>, jobs: Vec<JobId>, total: i64) -> Result<String> {
     app.db
         .read(move |tx| {
             let mut lines = Vec::new();
@@ -136,7 +137,7 @@ pub fn mail_settings(section: &MailSection) -> MailSettings {
 
 async fn call(
     app: &Arc<App>,
-    id: i64,
+    id: MessageId,
     kept: &Kept,
     collection: &str,
     body: &serde_json::Value,

@@ -3,17 +3,19 @@
 use super::{Counts, Depth, Finding, Seen};
 use crate::model::error::Result;
 use crate::model::event::Event;
+use crate::model::id::ObjectId;
 use crate::model::text::plural;
 use crate::premis::{EventType, Role};
 use crate::registry::events;
 use crate::registry::view::CopyView;
 use db::{Micros, Statement, Tx, statement};
+use queue::JobId;
 use std::collections::BTreeMap;
 
 /// A check that is over.
 pub struct Outcome<'a> {
     pub installation: &'a str,
-    pub object: i64,
+    pub object: ObjectId,
     pub identifier: &'a str,
     pub copy: &'a CopyView,
     pub depth: Depth,
@@ -85,7 +87,7 @@ pub fn verifies(depth: Depth, seen: &Seen) -> bool {
 fn event(outcome: &Outcome<'_>, path: &str, now: Micros) -> Event {
     let Outcome { installation, identifier, copy, began, .. } = outcome;
     let aspect = format!("{} {identifier} {began} {path}", copy.store);
-    let event = Event::of(installation, 0, EventType::FixityCheck, &aspect, now);
+    let event = Event::of(installation, JobId::default(), EventType::FixityCheck, &aspect, now);
     event.person(outcome.operator, Role::Operator)
 }
 

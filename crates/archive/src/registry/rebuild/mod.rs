@@ -9,6 +9,7 @@ use super::walk::Outage;
 use crate::ErrorCode;
 use crate::app::App;
 use crate::model::error::{Error, Result};
+use crate::model::id::ObjectId;
 use crate::stores::{Place, object_error};
 use db::{Micros, Statement, Tx, statement};
 use futures_util::StreamExt;
@@ -219,7 +220,7 @@ fn adopt(tx: &mut Tx<'_>, copy: &AnotherCopy) -> Result<bool> {
 }
 
 /// Whether the registry has the same files in this version, all of them.
-fn has_files(tx: &mut Tx<'_>, id: i64, copy: &AnotherCopy) -> Result<bool> {
+fn has_files(tx: &mut Tx<'_>, id: ObjectId, copy: &AnotherCopy) -> Result<bool> {
     let inventory = copy.object.inventory();
     let Some(version) = inventory.versions().last() else { return Ok(false) };
     let there = inventory.files(version).filter(|f| !f.path.starts_with("accession/")).count();
@@ -244,7 +245,7 @@ fn head_of(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<i64>> {
     Ok(tx.first::<(i64,)>(&HEAD, &db::params![identifier])?.map(|r| r.0))
 }
 
-fn find_id(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<(i64,)>> {
+fn find_id(tx: &mut Tx<'_>, identifier: &str) -> Result<Option<(ObjectId,)>> {
     const FIND: Statement = statement!(rebuild::object_id_of);
     Ok(tx.first(&FIND, &db::params![identifier])?)
 }

@@ -4,11 +4,13 @@ use super::record::Record;
 use super::{NEVER, find_id};
 use crate::model::codes::ObjectState;
 use crate::model::error::Result;
+use crate::model::id::ObjectId;
 use crate::registry::carried::Line;
 use crate::registry::collection;
 use crate::registry::events;
 use db::{Micros, Statement, Tx, Value, statement};
 use ocfl::Object;
+use queue::JobId;
 use std::sync::Arc;
 
 /// Everything about one object, ready to be written.
@@ -39,9 +41,9 @@ pub(super) fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
             tx.send(statement, &db::params![old])?;
         }
     }
-    let id = tx.next_ids("object_ids", 1)?[0];
+    let id: ObjectId = tx.next_ids("object_ids", 1)?[0];
     // Its name was probably minted; so the next to be minted is a new one, or nearly.
-    tx.next_ids("ark_numbers", 1)?;
+    tx.next_ids::<i64>("ark_numbers", 1)?;
     let (metadata, title, job, place, fingerprint) = match &last.version {
         Line::Version { metadata, job, place, fingerprint, .. } => (
             serde_json::json!(metadata).to_string(),
@@ -50,7 +52,7 @@ pub(super) fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
             place.clone(),
             fingerprint.clone(),
         ),
-        _ => (String::from("{}"), None, 0, None, None),
+        _ => (String::from("{}"), None, JobId::default(), None, None),
     };
     let head = i64::try_from(facts.versions.len()).unwrap_or(0);
     tx.send(
@@ -86,7 +88,7 @@ const PORTION: usize = 1000;
 
 /// A file's row is valid from the version that brought it to the last one that has it, by the
 /// inventory: that is what others believe too.
-fn restore_files(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
+fn restore_files(tx: &mut Tx<'_>, id: ObjectId, facts: &Facts) -> Result<()> {
     const COUNT: Statement = statement!(rebuild::count_object);
     for (index, record) in facts.versions.iter().enumerate() {
         let mut portion = Vec::with_capacity(PORTION);
@@ -104,7 +106,13 @@ fn restore_files(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-fn send_files(tx: &mut Tx<'_>, id: i64, facts: &Facts, index: usize, lines: &[Line]) -> Result<()> {
+fn send_files(
+    tx: &mut Tx<'_>,
+    id: ObjectId,
+    facts: &Facts,
+    index: usize,
+    lines: &[Line],
+) -> Result<()> {
     const FILE: Statement = statement!(rebuild::restore_files);
     let inventory = facts.object.inventory();
     let later = inventory.versions().get(index..).unwrap_or_default();
@@ -133,7 +141,7 @@ fn send_files(tx: &mut Tx<'_>, id: i64, facts: &Facts, index: usize, lines: &[Li
     Ok(())
 }
 
-fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
+fn restore_versions(tx: &mut Tx<'_>, id: ObjectId, facts: &Facts) -> Result<()> {
     const VERSION: Statement = statement!(record::insert_version);
     const COUNT: Statement = statement!(rebuild::count_old_version);
     const DIRECTORIES: Statement = statement!(rebuild::restore_directories);
@@ -185,7 +193,7 @@ fn restore_versions(tx: &mut Tx<'_>, id: i64, facts: &Facts) -> Result<()> {
 
 fn restore_copy(
     tx: &mut Tx<'_>,
-    id: i64,
+    id: ObjectId,
     head: i64,
     at: Micros,
     facts: &Facts,

@@ -4,6 +4,7 @@ use super::{finish_if_done, load, lock, priority_of_size};
 use crate::catalog::Catalog;
 use crate::codes::BatchState;
 use crate::error::{Entity, Error, Result};
+use crate::id::{BatchId, PipelineId};
 use crate::job::NewJob;
 use crate::rules::add;
 use db::{Micros, Statement, Tx, Value, statement};
@@ -23,7 +24,7 @@ pub struct Entry {
 
 /// Writes entries of a pending batch. Writing one again changes nothing, so a filler that was cut
 /// short begins again where it was.
-pub fn fill(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, entries: &[Entry]) -> Result<()> {
+pub fn fill(tx: &mut Tx<'_>, catalog: &Catalog, batch: BatchId, entries: &[Entry]) -> Result<()> {
     const INSERT: Statement = statement!(batch::insert_entries);
     // Locked: a batch that is cancelled at this moment gets no entries after its end.
     let found = lock(tx, batch)?;
@@ -41,7 +42,7 @@ pub fn fill(tx: &mut Tx<'_>, catalog: &Catalog, batch: i64, entries: &[Entry]) -
 }
 
 /// Whether entries can become jobs of a pipeline.
-pub fn check_entries(catalog: &Catalog, pipeline: i64, entries: &[Entry]) -> Result<()> {
+pub fn check_entries(catalog: &Catalog, pipeline: PipelineId, entries: &[Entry]) -> Result<()> {
     let most = catalog.pipeline(pipeline)?.settings.payload_bytes_max;
     for entry in entries {
         let bytes = entry.payload.as_ref().map_or(0, Vec::len);
@@ -62,7 +63,7 @@ pub fn move_entries(tx: &mut Tx<'_>, now: Micros, catalog: &Catalog, limit: i64)
     const GONE: Statement = statement!(batch::delete_entries);
     const MOVED: Statement = statement!(batch::entries_moved);
     const CANCELLED: Statement = statement!(batch::entries_cancelled);
-    let Some((id,)) = tx.first::<(i64,)>(&MOVING, &[])? else { return Ok(0) };
+    let Some((id,)) = tx.first::<(BatchId,)>(&MOVING, &[])? else { return Ok(0) };
     let batch = load(tx, id)?;
     let rows: Vec<(i64, String, Option<String>, Option<Vec<u8>>)> =
         tx.query(&ENTRIES, &db::params![id, limit])?;

@@ -6,6 +6,7 @@ use crate::catalog::{Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::engine::{self, Claimant, LockRequest};
 use crate::error::{Entity, Error, Result};
+use crate::id::{JobId, PipelineId, StageId};
 use crate::job::{Amounts, Carryover, Claimed, Lease};
 use crate::rules::breaker::{self, Breakers};
 use crate::rules::budget::{self, BudgetFit, Budgets};
@@ -276,7 +277,7 @@ impl Claiming<'_> {
 }
 
 impl Taken {
-    fn claimed(self, pipeline: i64, stage: i64) -> Result<Claimed> {
+    fn claimed(self, pipeline: PipelineId, stage: StageId) -> Result<Claimed> {
         let Taken { candidate, token, started } = self;
         let (Some(subject), Some(added_at)) = (candidate.subject, candidate.added_at) else {
             return Err(Error::unknown(
@@ -348,7 +349,7 @@ fn one_per_lock(tx: &mut Tx<'_>, candidates: &[ReadyJob]) -> Result<Vec<usize>> 
     // One that moved to this lock has begun too, and does not own it.
     for rival in rivals {
         let lock = candidates[rival].lock.as_str();
-        let owner: Option<(i64, i64, Micros, Option<String>)> =
+        let owner: Option<(JobId, StageId, Micros, Option<String>)> =
             tx.first(&OWNER, &db::params![lock])?;
         if owner.is_some_and(|o| o.0 == candidates[rival].id) {
             first.insert(lock, rival);

@@ -2,6 +2,7 @@
 
 use super::Request;
 use crate::error::{Error, Result};
+use crate::id::{BatchId, JobId};
 use crate::job::Amounts;
 use db::{FromRow, Micros, Row};
 
@@ -54,7 +55,7 @@ impl FromRow for Context {
 #[derive(Debug, Clone)]
 pub(crate) struct ReadyJob {
     /// Its id.
-    pub id: i64,
+    pub id: JobId,
     /// From 0 (first) to 99 (last).
     pub priority: i64,
     /// When it may be claimed.
@@ -64,7 +65,7 @@ pub(crate) struct ReadyJob {
     /// Whether it has run before.
     pub begun: bool,
     /// The batch that it belongs to.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     /// The collection that it belongs to.
     pub collection: Option<String>,
     /// Outside things that it is known to need.

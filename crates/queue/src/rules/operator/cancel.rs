@@ -4,6 +4,7 @@ use super::{Actor, JobRow, find};
 use crate::catalog::Catalog;
 use crate::codes::Status;
 use crate::error::{Error, Result};
+use crate::id::{JobId, StageId, WorkerId};
 use crate::rules::counts::Counts;
 use crate::rules::ending::{self, Ending};
 use crate::rules::history::{Event, Journal, Weight};
@@ -26,7 +27,7 @@ pub fn cancel(
     now: Micros,
     catalog: &Catalog,
     actor: Actor<'_>,
-    job: i64,
+    job: JobId,
 ) -> Result<Cancelled> {
     let found = find(tx, job)?;
     refuse_if_too_late(catalog, &found)?;
@@ -85,8 +86,8 @@ fn request(
 }
 
 /// What a worker listens to for news about its own jobs.
-pub fn worker_topic(worker: i64) -> i64 {
-    -worker
+pub fn worker_topic(worker: WorkerId) -> i64 {
+    -worker.number()
 }
 
 /// Ends a job that is not running.
@@ -125,11 +126,11 @@ pub fn empty(
     now: Micros,
     catalog: &Catalog,
     actor: Actor<'_>,
-    stage: i64,
+    stage: StageId,
     limit: i64,
 ) -> Result<i64> {
     const IDS: Statement = statement!(operator::waiting_ids);
-    let ids: Vec<(i64,)> = tx.query(&IDS, &db::params![stage, limit])?;
+    let ids: Vec<(JobId,)> = tx.query(&IDS, &db::params![stage, limit])?;
     let mut done = 0;
     for (id,) in ids {
         let found = find(tx, id)?;

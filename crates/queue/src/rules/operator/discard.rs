@@ -4,6 +4,7 @@ use super::{Actor, cancel, find};
 use crate::catalog::Catalog;
 use crate::codes::Status;
 use crate::error::{Error, Result};
+use crate::id::JobId;
 use crate::rules::history::{Event, Journal, Weight};
 use db::{Micros, Statement, Tx, statement};
 
@@ -17,7 +18,7 @@ pub fn discard(
     now: Micros,
     catalog: &Catalog,
     actor: Actor<'_>,
-    job: i64,
+    job: JobId,
 ) -> Result<bool> {
     const DISCARD: Statement = statement!(operator::set_discarded);
     const FORGET: Statement = statement!(operator::forget_all_checkpoints);

@@ -11,6 +11,7 @@ mod groups;
 
 pub use groups::{flip_held, flip_released, hold_group, keep_held, release_group};
 
+use crate::id::{BatchId, JobId, StageId, WorkerId};
 use groups::{let_go, note};
 
 use super::{Actor, JobRow, find, stop_claims};
@@ -27,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 #[derive(Debug, Default)]
 pub struct HeldNames {
     /// Jobs that run, and are held when their runs end.
-    jobs: HashSet<i64>,
+    jobs: HashSet<JobId>,
     batches: HashSet<String>,
     collections: HashSet<String>,
 }
@@ -51,12 +52,12 @@ impl HeldNames {
     }
 
     /// Whether the job itself is held.
-    pub(crate) fn has_job(&self, job: i64) -> bool {
+    pub(crate) fn has_job(&self, job: JobId) -> bool {
         self.jobs.contains(&job)
     }
 
     /// Which group holds a job of this batch and collection.
-    pub fn of(&self, batch: Option<i64>, collection: Option<&str>) -> Option<&'static str> {
+    pub fn of(&self, batch: Option<BatchId>, collection: Option<&str>) -> Option<&'static str> {
         if batch.is_some_and(|b| self.batches.contains(&b.to_string())) {
             return Some("batch");
         }
@@ -93,14 +94,14 @@ fn read_names(tx: &mut Tx<'_>, names: &Statement) -> Result<HeldNames> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group<'a> {
     /// All jobs of a batch.
-    Batch(i64),
+    Batch(BatchId),
     /// All jobs of a collection.
     Collection(&'a str),
 }
 
 impl<'a> Group<'a> {
     /// As a job has them: its batch or its collection.
-    fn columns(self) -> (Option<i64>, Option<&'a str>) {
+    fn columns(self) -> (Option<BatchId>, Option<&'a str>) {
         match self {
             Group::Batch(id) => (Some(id), None),
             Group::Collection(name) => (None, Some(name)),
@@ -129,7 +130,7 @@ pub(crate) fn may_be_held(pipeline: &Pipeline, stage: &Stage, begun: bool) -> bo
 }
 
 /// Takes away the hold of a running job: who held it and why, if it is still held.
-pub(crate) fn take_job_hold(tx: &mut Tx<'_>, job: i64) -> Result<Option<(String, String)>> {
+pub(crate) fn take_job_hold(tx: &mut Tx<'_>, job: JobId) -> Result<Option<(String, String)>> {
     const TAKE: Statement = statement!(hold::take_job_hold);
     Ok(tx.first(&TAKE, &db::params![&job.to_string()])?)
 }
@@ -149,7 +150,7 @@ pub fn hold_job(
     now: Micros,
     catalog: &Catalog,
     actor: Actor<'_>,
-    job: i64,
+    job: JobId,
 ) -> Result<JobHold> {
     const ASIDE: Statement = statement!(line::put_aside);
     if super::look(tx, job)?.status() == Status::Running {
@@ -220,13 +221,13 @@ fn take_back(
     catalog: &Catalog,
     actor: Actor<'_>,
     group: Option<Group<'_>>,
-    job: Option<i64>,
+    job: Option<JobId>,
 ) -> Result<usize> {
     const BUFFERED: Statement = statement!(hold::buffered_runs);
     let (batch, collection) = group.map_or((None, None), Group::columns);
-    let mut by_worker: BTreeMap<i64, Vec<Settlement>> = BTreeMap::new();
-    for (lock, id, token, worker, stage, of) in tx
-        .query::<(String, i64, i64, i64, i64, Option<i64>)>(
+    let mut by_worker: BTreeMap<WorkerId, Vec<Settlement>> = BTreeMap::new();
+    for (lock, id, token, worker, stage, of) in
+        tx.query::<(String, JobId, i64, WorkerId, StageId, Option<BatchId>)>(
             &BUFFERED,
             &db::params![batch, collection, job],
         )?
@@ -265,7 +266,7 @@ pub fn release_job(
     now: Micros,
     catalog: &Catalog,
     actor: Actor<'_>,
-    job: i64,
+    job: JobId,
 ) -> Result<()> {
     let found = find(tx, job)?;
     let (pipeline, stage) = found.place(catalog)?;

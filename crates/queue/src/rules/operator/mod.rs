@@ -13,6 +13,7 @@ use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::engine;
 use crate::error::{Entity, Error, Result};
+use crate::id::{BatchId, JobId, PipelineId, StageId, WorkerId};
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 
 /// Someone who acts, and why.
@@ -28,24 +29,24 @@ pub struct Actor<'a> {
 #[derive(Debug, Clone)]
 pub struct JobRow {
     /// Its id.
-    pub id: i64,
+    pub id: JobId,
     /// The id of its pipeline.
-    pub pipeline: i64,
+    pub pipeline: PipelineId,
     /// What the job is about.
     pub subject: String,
     /// What no two jobs may own at the same time.
     pub lock: String,
     /// The batch that it belongs to.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     /// The collection that it belongs to.
     pub collection: Option<String>,
     /// From 0 (first) to 99 (last).
     pub priority: i64,
     recorded: Status,
-    ended_stage: i64,
+    ended_stage: StageId,
     /// Why it waits; None if it does not.
     pub waiting: Option<State>,
-    waiting_stage: Option<i64>,
+    waiting_stage: Option<StageId>,
     /// Whether it has run before.
     pub begun: bool,
     /// When it may be claimed.
@@ -55,8 +56,8 @@ pub struct JobRow {
     /// Owns its lock.
     pub owns: bool,
     /// The id of the worker.
-    pub worker: Option<i64>,
-    started_stage: Option<i64>,
+    pub worker: Option<WorkerId>,
+    started_stage: Option<StageId>,
     /// Whether it has been asked to stop.
     pub cancel_requested: bool,
 }
@@ -79,7 +80,7 @@ impl FromRow for JobRow {
             begun: row.get::<Option<i64>>(11)?.is_some_and(|b| b != 0),
             due: row.get(12)?,
             blocked_on: row.get(13)?,
-            owns: row.get::<Option<i64>>(14)?.is_some(),
+            owns: row.get::<Option<StageId>>(14)?.is_some(),
             worker: row.get(15)?,
             started_stage: row.get(14)?,
             cancel_requested: row.get::<Option<String>>(16)?.is_some(),
@@ -98,7 +99,7 @@ impl JobRow {
     }
 
     /// Returns the stage where it is, or where it ended.
-    pub fn stage_id(&self) -> i64 {
+    pub fn stage_id(&self) -> StageId {
         self.waiting_stage.or(self.started_stage).unwrap_or(self.ended_stage)
     }
 
@@ -109,12 +110,12 @@ impl JobRow {
 }
 
 /// Finds a job and locks where it is, so that what is decided about it stays true.
-pub fn find(tx: &mut Tx<'_>, job: i64) -> Result<JobRow> {
+pub fn find(tx: &mut Tx<'_>, job: JobId) -> Result<JobRow> {
     engine::of(tx).find_job(tx, job)
 }
 
 /// Looks a job up without locking anything.
-pub fn look(tx: &mut Tx<'_>, job: i64) -> Result<JobRow> {
+pub fn look(tx: &mut Tx<'_>, job: JobId) -> Result<JobRow> {
     const FIND: Statement = statement!(operator::find_job);
     let hint = "`accession jobs list` shows the jobs there are";
     tx.first(&FIND, &db::params![job])?.ok_or_else(|| Error::unknown(Entity::Job, job, hint))

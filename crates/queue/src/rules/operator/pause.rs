@@ -4,6 +4,7 @@
 use super::{Actor, stop_claims};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
+use crate::id::{PipelineId, StageId};
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
 
 /// What a pause applies to.
@@ -12,17 +13,22 @@ pub enum Scope {
     /// All pipelines.
     Everything,
     /// One pipeline.
-    Pipeline(i64),
+    Pipeline(PipelineId),
     /// One stage.
-    Stage(i64),
+    Stage(StageId),
 }
 
 impl Scope {
+    /// Returns what it applies to in one word: all, pipeline or stage.
+    pub fn kind(self) -> &'static str {
+        self.parts().0
+    }
+
     fn parts(self) -> (&'static str, i64) {
         match self {
             Scope::Everything => ("all", 0),
-            Scope::Pipeline(id) => ("pipeline", id),
-            Scope::Stage(id) => ("stage", id),
+            Scope::Pipeline(id) => ("pipeline", id.number()),
+            Scope::Stage(id) => ("stage", id.number()),
         }
     }
 
@@ -40,10 +46,8 @@ impl Scope {
 /// A pause in force.
 #[derive(Debug, Clone)]
 pub struct Pause {
-    /// What it applies to: all, pipeline or stage.
-    pub kind: String,
-    /// The id of the pipeline or stage; 0 for all.
-    pub id: i64,
+    /// What it applies to.
+    pub scope: Scope,
     /// Who paused it.
     pub who: String,
     /// Since when.
@@ -54,9 +58,13 @@ pub struct Pause {
 
 impl FromRow for Pause {
     fn from_row(row: &Row<'_>) -> db::Result<Pause> {
+        let kind: String = row.get(0)?;
         Ok(Pause {
-            kind: row.get(0)?,
-            id: row.get(1)?,
+            scope: match kind.as_str() {
+                "pipeline" => Scope::Pipeline(row.get(1)?),
+                "stage" => Scope::Stage(row.get(1)?),
+                _ => Scope::Everything,
+            },
             who: row.get(2)?,
             at: row.get(3)?,
             reason: row.get(4)?,

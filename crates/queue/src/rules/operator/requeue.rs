@@ -4,6 +4,7 @@ use super::{Actor, JobRow, find};
 use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::error::{Error, Result};
+use crate::id::{JobId, StageId};
 use crate::rules::counts::Counts;
 use crate::rules::draft;
 use crate::rules::ending;
@@ -18,16 +19,16 @@ use db::{Micros, Statement, Tx, statement};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requeued {
     /// The id of the job.
-    pub job: i64,
+    pub job: JobId,
     /// The stage that it resumes at.
-    pub stage: i64,
+    pub stage: StageId,
     /// Its new status.
     pub status: Status,
 }
 
 /// A failure that may be requeued.
 struct Failure {
-    stage: i64,
+    stage: StageId,
     recoverable: bool,
     overtaken: bool,
     /// What it had gathered is gone; see [`super::discard`].
@@ -40,7 +41,7 @@ pub fn requeue(
     now: Micros,
     catalog: &Catalog,
     actor: Actor<'_>,
-    job: i64,
+    job: JobId,
     to: Option<&str>,
 ) -> Result<Requeued> {
     let found = find(tx, job)?;
@@ -74,7 +75,7 @@ fn requeue_failed(
     const FAILURE: Statement = statement!(operator::take_failure);
     let refused =
         |why: String| Err(Error::Refused(format!("job {} cannot be requeued: {why}", found.id)));
-    let (stage, recoverable, overtaken, discarded): (i64, bool, bool, bool) =
+    let (stage, recoverable, overtaken, discarded): (StageId, bool, bool, bool) =
         tx.one(&FAILURE, &db::params![found.id])?;
     let failure = Failure { stage, recoverable, overtaken, discarded };
     if !failure.recoverable {
@@ -145,9 +146,9 @@ fn target<'p>(
     Ok(pipeline.stages.iter().find(|s| s.position == wanted.position.min(latest)).unwrap_or(wanted))
 }
 
-fn newer_waiting(tx: &mut Tx<'_>, lock: &str, key: Option<&str>) -> Result<Option<i64>> {
+fn newer_waiting(tx: &mut Tx<'_>, lock: &str, key: Option<&str>) -> Result<Option<JobId>> {
     const NEWER: Statement = statement!(line::waiting_of_key);
-    Ok(tx.first::<(i64,)>(&NEWER, &db::params![lock, key])?.map(|r| r.0))
+    Ok(tx.first::<(JobId,)>(&NEWER, &db::params![lock, key])?.map(|r| r.0))
 }
 
 /// Going back discards the checkpoints and states of the stages that will run again, and their counts begin
@@ -157,7 +158,7 @@ fn forget_from(
     pipeline: &Pipeline,
     stage: &Stage,
     was_in: &Stage,
-    job: i64,
+    job: JobId,
 ) -> Result<()> {
     const FORGET: Statement = statement!(operator::forget_checkpoints);
     const RESET: Statement = statement!(operator::reset_tries);
@@ -171,7 +172,7 @@ fn forget_from(
     Ok(())
 }
 
-fn count(tx: &mut Tx<'_>, job: i64, stage: &Stage) -> Result<()> {
+fn count(tx: &mut Tx<'_>, job: JobId, stage: &Stage) -> Result<()> {
     const COUNT: Statement = statement!(operator::count_requeue);
     tx.send(&COUNT, &db::params![job, stage.id])?;
     Ok(())

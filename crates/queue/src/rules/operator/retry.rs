@@ -5,6 +5,7 @@ use super::requeue::requeue;
 use super::{Actor, cancel, find};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
+use crate::id::{BatchId, JobId, PipelineId, StageId};
 use crate::rules::replacing;
 use db::{Micros, Statement, Tx, statement};
 
@@ -12,15 +13,15 @@ use db::{Micros, Statement, Tx, statement};
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Only jobs of this pipeline.
-    pub pipeline: Option<i64>,
+    pub pipeline: Option<PipelineId>,
     /// Only jobs that failed in this stage.
-    pub stage: Option<i64>,
+    pub stage: Option<StageId>,
     /// Only jobs with this error code.
     pub code: Option<String>,
     /// Only jobs whose error names this target.
     pub target: Option<String>,
     /// Only jobs of this batch.
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
 }
 
 /// What a retry did, or would do.
@@ -33,7 +34,7 @@ pub struct Retried {
     /// Not recoverable, or a newer job waits.
     pub refused: i64,
     /// Where to go on; None when all are done.
-    pub next: Option<i64>,
+    pub next: Option<JobId>,
 }
 
 /// Requeues failed jobs after job `after`, at most `limit`; with `dry_run` only counts them.
@@ -44,7 +45,7 @@ pub fn retry(
     actor: Actor<'_>,
     filter: &Filter,
     dry_run: bool,
-    after: i64,
+    after: JobId,
     limit: i64,
 ) -> Result<Retried> {
     if !dry_run {
@@ -68,11 +69,11 @@ fn retry_chunk(
     catalog: &Catalog,
     actor: Actor<'_>,
     filter: &Filter,
-    after: i64,
+    after: JobId,
     limit: i64,
 ) -> Result<Retried> {
     const FAILED: Statement = statement!(operator::failed_jobs);
-    let rows: Vec<(i64, i64, bool)> = tx.query(
+    let rows: Vec<(JobId, JobId, bool)> = tx.query(
         &FAILED,
         &db::params![
             filter.pipeline,

@@ -4,6 +4,7 @@ use super::{Actor, find};
 use crate::catalog::Catalog;
 use crate::codes::Status;
 use crate::error::{Error, Result};
+use crate::id::JobId;
 use crate::rules::history::{Event, Journal, Weight};
 use db::{Micros, Statement, Tx, statement};
 
@@ -13,7 +14,7 @@ pub fn seen(
     now: Micros,
     catalog: &Catalog,
     actor: Actor<'_>,
-    job: i64,
+    job: JobId,
 ) -> Result<()> {
     const SEEN: Statement = statement!(operator::set_seen);
     let found = find(tx, job)?;

@@ -3,6 +3,7 @@
 use super::{PipelineSpec, TOPIC};
 use crate::catalog::{Catalog, Pipeline, PipelineSettings, Stage, StageSettings};
 use crate::error::{Entity, Error, Result};
+use crate::id::{PipelineId, StageId};
 use crate::rules::budget;
 use db::{Statement, Tx, statement};
 
@@ -13,14 +14,14 @@ const STATE_BYTES_MOST: i64 = 96 * 1024;
 pub fn with_settings(spec: &PipelineSpec, changes: &[(String, String)]) -> Result<PipelineSpec> {
     let mut spec = spec.clone();
     let stages = spec.stages.iter().map(|(name, settings)| Stage {
-        id: 0,
-        pipeline: 0,
+        id: StageId::default(),
+        pipeline: PipelineId::default(),
         position: 0,
         name: name.clone(),
         settings: settings.clone(),
     });
     let mut draft = Pipeline {
-        id: 0,
+        id: PipelineId::default(),
         name: spec.name.clone(),
         plain: spec.plain,
         coalesces: spec.coalesces,

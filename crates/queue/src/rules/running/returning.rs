@@ -5,6 +5,7 @@ use crate::catalog::{Pipeline, Stage};
 use crate::codes::{State, Status};
 use crate::error::{Error, Result};
 use crate::error_code::ErrorCode;
+use crate::id::{JobId, StageId};
 use crate::job::{JobError, Lease};
 use crate::rules::breaker;
 use crate::rules::draft;
@@ -51,7 +52,7 @@ pub(crate) fn back_to_queue(
         Some(_) => None,
     };
     if let Some(key) = key.filter(|_| stage.position == 0)
-        && let Some((newer,)) = tx.first::<(i64,)>(&NEWER, &db::params![&lease.lock, &key])?
+        && let Some((newer,)) = tx.first::<(JobId,)>(&NEWER, &db::params![&lease.lock, &key])?
     {
         note_return(work, pipeline, stage, lease, back, Status::Cancelled);
         let (who, why) =
@@ -114,7 +115,7 @@ fn note_return(
     }
 }
 
-fn remember_targets(tx: &mut Tx<'_>, job: i64, targets: Option<&str>) -> Result<()> {
+fn remember_targets(tx: &mut Tx<'_>, job: JobId, targets: Option<&str>) -> Result<()> {
     const TARGETS: Statement = statement!(running::set_targets);
     tx.send(&TARGETS, &db::params![job, targets])?;
     Ok(())
@@ -122,7 +123,7 @@ fn remember_targets(tx: &mut Tx<'_>, job: i64, targets: Option<&str>) -> Result<
 
 struct WaitingRow<'a> {
     /// The id of the stage.
-    pub stage: i64,
+    pub stage: StageId,
     /// Its state.
     pub state: State,
     /// When it may be claimed.
@@ -140,7 +141,7 @@ struct WaitingRow<'a> {
 fn insert_begun(
     tx: &mut Tx<'_>,
     now: Micros,
-    job: i64,
+    job: JobId,
     run: &Run,
     row: &WaitingRow<'_>,
 ) -> Result<()> {

@@ -3,6 +3,7 @@
 use crate::catalog::{Catalog, Pipeline, Stage};
 use crate::codes::Status;
 use crate::error::Result;
+use crate::id::{JobId, StageId, WorkerId};
 use crate::rules::breaker::Breakers;
 use crate::rules::budget;
 use crate::rules::counts::Counts;
@@ -24,7 +25,7 @@ pub(crate) struct SettleBatch<'c> {
     pub breakers: Breakers,
     pub freed: BTreeSet<String>,
     /// Runs that ended, by stage: succeeded and in error.
-    pub minutes: BTreeMap<i64, (i64, i64)>,
+    pub minutes: BTreeMap<StageId, (i64, i64)>,
     pub reservations: bool,
     /// Whether there are failed jobs.
     pub failures: bool,
@@ -68,7 +69,7 @@ impl<'c> SettleBatch<'c> {
         &self,
         tx: &mut Tx<'_>,
         (pipeline, stage): (&Pipeline, &Stage),
-        job: i64,
+        job: JobId,
         run: &Run,
     ) -> Result<Option<Hold>> {
         if self.held.is_empty() || !hold::may_be_held(pipeline, stage, true) {
@@ -89,14 +90,14 @@ impl<'c> SettleBatch<'c> {
     }
 
     /// A job that ends is not held any more.
-    pub fn forget_hold(&self, tx: &mut Tx<'_>, job: i64) -> Result<()> {
+    pub fn forget_hold(&self, tx: &mut Tx<'_>, job: JobId) -> Result<()> {
         if self.held.has_job(job) {
             hold::take_job_hold(tx, job)?;
         }
         Ok(())
     }
 
-    pub fn note_held(&mut self, pipeline: &Pipeline, job: i64, stage: i64, hold: &Hold) {
+    pub fn note_held(&mut self, pipeline: &Pipeline, job: JobId, stage: StageId, hold: &Hold) {
         let event = Event::new(job, self.now, &hold.who, "held")
             .from(stage, Status::Queued)
             .to(stage, Status::Held);
@@ -104,7 +105,7 @@ impl<'c> SettleBatch<'c> {
     }
 
     /// Writes what was gathered. Locks are freed by now; only then is the next in line let through.
-    pub fn end(self, tx: &mut Tx<'_>, worker: i64) -> Result<()> {
+    pub fn end(self, tx: &mut Tx<'_>, worker: WorkerId) -> Result<()> {
         const MINUTES: Statement = statement!(settle::count_minutes);
         self.journal.write(tx)?;
         self.counts.write(tx, self.now)?;

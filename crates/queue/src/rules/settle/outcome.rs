@@ -5,6 +5,7 @@ use crate::catalog::{Pipeline, Stage};
 use crate::codes::Status;
 use crate::error::{Error, Result};
 use crate::error_code::ErrorCode;
+use crate::id::{JobId, PipelineId};
 use crate::job::{Handover, JobError, Lease, Outcome, Settled, Settlement};
 use crate::rules::breaker;
 use crate::rules::budget;
@@ -18,7 +19,7 @@ use db::{Micros, Statement, Tx, statement};
 pub(super) fn resolve(
     tx: &mut Tx<'_>,
     work: &mut SettleBatch<'_>,
-    jobs: &[(i64, i64)],
+    jobs: &[(JobId, PipelineId)],
 ) -> Result<()> {
     const SUBJECT: Statement = statement!(settle::job_subject);
     if !work.failures || jobs.is_empty() {
@@ -29,7 +30,7 @@ pub(super) fn resolve(
         let (subject,): (String,) = tx.one(&SUBJECT, &db::params![job])?;
         subjects.push((*job, *pipeline, subject));
     }
-    let succeeded: Vec<(i64, i64, &str)> =
+    let succeeded: Vec<(JobId, PipelineId, &str)> =
         subjects.iter().map(|(j, p, s)| (*j, *p, s.as_str())).collect();
     let (catalog, now, who) = (work.catalog, work.now, work.who.clone());
     ending::resolve_failures(
@@ -203,7 +204,7 @@ fn transient(
 }
 
 /// Counts a run that ended in an error (I6); how many since the last requeue.
-fn count_attempt(tx: &mut Tx<'_>, job: i64, stage: &Stage) -> Result<i64> {
+fn count_attempt(tx: &mut Tx<'_>, job: JobId, stage: &Stage) -> Result<i64> {
     const COUNT: Statement = statement!(settle::count_attempt);
     let (attempts,): (i64,) = tx.one(&COUNT, &db::params![job, stage.id])?;
     Ok(attempts)
@@ -211,12 +212,13 @@ fn count_attempt(tx: &mut Tx<'_>, job: i64, stage: &Stage) -> Result<i64> {
 
 /// Exponential, capped, and spread by a fifth either way. The spread comes from the job and the
 /// attempt, so that a rule run again decides the same.
-fn backoff(stage: &Stage, job: i64, attempts: i64) -> Micros {
+fn backoff(stage: &Stage, job: JobId, attempts: i64) -> Micros {
     let settings = &stage.settings;
     let doublings = u32::try_from((attempts - 1).clamp(0, 30)).unwrap_or(30);
     let seconds =
         settings.backoff_seconds.saturating_mul(1 << doublings).min(settings.backoff_seconds_max);
-    let mixed = (job as u64 ^ (attempts as u64) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let mixed =
+        (job.number() as u64 ^ (attempts as u64) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     let per_mille = 800 + i64::try_from(mixed % 401).unwrap_or(200);
     seconds.saturating_mul(1_000_000).saturating_mul(per_mille) / 1000
 }

@@ -1,7 +1,7 @@
 //! Adding, by the model.
 
 use super::{Failed, Job, Model, Place, Verdict, Waiting, same};
-use queue::{Added, NewJob};
+use queue::{Added, JobId, NewJob};
 use std::collections::BTreeMap;
 
 impl Model {
@@ -18,8 +18,8 @@ impl Model {
         &mut self,
         pipe: usize,
         new: &NewJob,
-        merged: Option<i64>,
-        id: Option<i64>,
+        merged: Option<JobId>,
+        id: Option<JobId>,
     ) -> Verdict {
         let lock = self.lock_of(pipe, new);
         let found = self.mergeable(pipe, &new.subject, &lock, new.batch);
@@ -51,7 +51,7 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn added_failed(&mut self, pipe: usize, new: &NewJob, id: i64) -> Verdict {
+    pub(super) fn added_failed(&mut self, pipe: usize, new: &NewJob, id: JobId) -> Verdict {
         let lock = self.lock_of(pipe, new);
         let mut job = self.fresh(pipe, new, id, lock)?;
         job.place = Place::Failed(Failed {
@@ -70,7 +70,7 @@ impl Model {
         new.lock.clone().unwrap_or_else(default)
     }
 
-    fn fresh(&mut self, pipe: usize, new: &NewJob, id: i64, lock: String) -> Verdict<Job> {
+    fn fresh(&mut self, pipe: usize, new: &NewJob, id: JobId, lock: String) -> Verdict<Job> {
         if id <= self.newest {
             return Err(format!("job {id} is not newer than {}", self.newest));
         }

@@ -2,7 +2,7 @@
 
 use super::{Batch, Model, Verdict, same};
 use crate::call::{Answer, Call, Whose, preparer};
-use queue::{BatchState, NewJob};
+use queue::{BatchId, BatchState, JobId, NewJob};
 use std::collections::BTreeMap;
 
 impl Model {
@@ -85,12 +85,12 @@ impl Model {
             (Call::BatchMove { limit }, Answer::Moved(count, new)) => {
                 self.moved(*limit, *count, new)
             }
-            (Call::BatchCancel { batch, after, limit }, Answer::Maybe(last)) => {
+            (Call::BatchCancel { batch, after, limit }, Answer::Last(last)) => {
                 let ids = self.cancel_batch(*batch, *after, *limit as usize);
                 same("the last", *last, ids.last().copied())
             }
             (Call::BatchDelete { batch }, Answer::Done) => {
-                self.cancel_batch(*batch, 0, usize::MAX);
+                self.cancel_batch(*batch, JobId::default(), usize::MAX);
                 self.release_preparer(*batch);
                 let found = self.batch(*batch);
                 found.state = BatchState::Deleted;
@@ -108,23 +108,23 @@ impl Model {
         }
     }
 
-    fn batch(&mut self, id: i64) -> &mut Batch {
+    fn batch(&mut self, id: BatchId) -> &mut Batch {
         self.batches.get_mut(&id).expect("the model knows the batch")
     }
 
-    fn break_batch(&mut self, id: i64) {
+    fn break_batch(&mut self, id: BatchId) {
         let found = self.batch(id);
         found.broken = true;
         found.entries.clear();
         found.state = BatchState::Reporting;
     }
 
-    pub(super) fn prepared_by(&self, job: i64) -> Option<i64> {
+    pub(super) fn prepared_by(&self, job: JobId) -> Option<BatchId> {
         self.batches.iter().find(|(_, b)| b.preparer == Some(job)).map(|(id, _)| *id)
     }
 
     /// A batch ends with the job that prepares it.
-    pub(super) fn preparer_ended(&mut self, job: i64) {
+    pub(super) fn preparer_ended(&mut self, job: JobId) {
         let Some(id) = self.prepared_by(job) else { return };
         if self.batches[&id].state == BatchState::Pending {
             self.break_batch(id);
@@ -135,14 +135,14 @@ impl Model {
     }
 
     /// It is pending again when that job is requeued.
-    pub(super) fn preparer_requeued(&mut self, job: i64) {
+    pub(super) fn preparer_requeued(&mut self, job: JobId) {
         let Some(id) = self.prepared_by(job) else { return };
         let found = self.batch(id);
         found.state = BatchState::Pending;
         found.broken = false;
     }
 
-    fn moved(&mut self, limit: i64, count: i64, new: &[i64]) -> Verdict {
+    fn moved(&mut self, limit: i64, count: i64, new: &[JobId]) -> Verdict {
         let moving =
             |b: &&Batch| b.state == BatchState::Processing && !b.held && !b.entries.is_empty();
         let found = self.batches.iter().find(|(_, b)| moving(b)).map(|(id, _)| *id);
@@ -180,7 +180,7 @@ impl Model {
     }
 
     /// Cancels entries and up to `limit` jobs after `after`; the jobs that were looked at.
-    fn cancel_batch(&mut self, id: i64, after: i64, limit: usize) -> Vec<i64> {
+    fn cancel_batch(&mut self, id: BatchId, after: JobId, limit: usize) -> Vec<JobId> {
         let pending = self.batches[&id].state == BatchState::Pending;
         let dropped = std::mem::take(&mut self.batch(id).entries).len() as i64;
         if dropped > 0 && !pending {
@@ -193,7 +193,7 @@ impl Model {
         let open = |j: &&super::Job| {
             j.batch == Some(id) && j.id > after && !matches!(j.place, super::Place::Ended(_))
         };
-        let ids: Vec<i64> = self.jobs.values().filter(open).map(|j| j.id).take(limit).collect();
+        let ids: Vec<JobId> = self.jobs.values().filter(open).map(|j| j.id).take(limit).collect();
         for job in &ids {
             self.cancel_if_allowed(*job);
         }
@@ -201,7 +201,7 @@ impl Model {
     }
 
     fn reported(&mut self, report: Option<&queue::rules::report::Report>) -> Verdict {
-        let due = |(id, b): &(&i64, &Batch)| {
+        let due = |(id, b): &(&BatchId, &Batch)| {
             matches!(b.state, BatchState::Reporting | BatchState::UpdateReporting)
                 && self.sums(**id).open == 0
         };

@@ -2,7 +2,7 @@
 
 use super::{Job, Model, Place, Running, Verdict, same};
 use queue::rules::moving::FreeSlots;
-use queue::{Amounts, Claimed, Settled};
+use queue::{Amounts, Claimed, JobId, Settled, StageId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A claim looks through this many pages of as many rows as it still wants.
@@ -11,12 +11,12 @@ const PAGES: usize = 16;
 impl Model {
     pub(super) fn claimed(
         &mut self,
-        worker: i64,
-        stage: i64,
+        worker: WorkerId,
+        stage: StageId,
         limit: usize,
         start: usize,
         claimed: &[Claimed],
-        probes: &BTreeMap<i64, String>,
+        probes: &BTreeMap<JobId, String>,
     ) -> Verdict {
         if self.is_paused(stage) && !claimed.is_empty() {
             return Err(format!("I9: claimed {} jobs of a paused stage", claimed.len()));
@@ -48,8 +48,8 @@ impl Model {
     /// One claimed job: whether it may be, and that it is what the model knows. True for a probe.
     fn take_one(
         &mut self,
-        worker: i64,
-        stage: i64,
+        worker: WorkerId,
+        stage: StageId,
         one: &Claimed,
         probe: Option<&String>,
     ) -> Verdict<bool> {
@@ -109,14 +109,14 @@ impl Model {
     /// past nobody who waited there.
     pub(super) fn carried(
         &mut self,
-        worker: i64,
+        worker: WorkerId,
         places: &FreeSlots,
         answers: &[Settled],
     ) -> Verdict {
         let mut carried: Vec<&Claimed> = answers.iter().filter_map(Settled::carried).collect();
         carried.sort_by_key(|one| one.lease.token);
         let mut left = places.clone();
-        let mut still: Vec<i64> = carried.iter().map(|one| one.lease.job).collect();
+        let mut still: Vec<JobId> = carried.iter().map(|one| one.lease.job).collect();
         for one in carried {
             let (id, stage) = (one.lease.job, one.stage);
             let free = left.get_mut(&stage).filter(|free| **free > 0);
@@ -174,7 +174,7 @@ impl Model {
     }
 
     /// Why the job may not be claimed now, apart from its targets and budgets.
-    fn why_not(&self, worker: i64, stage: i64, job: &Job) -> Option<String> {
+    fn why_not(&self, worker: WorkerId, stage: StageId, job: &Job) -> Option<String> {
         if self.stage_of(job).id != stage {
             return Some(format!("it is in {}", self.stage_of(job).name));
         }
@@ -198,7 +198,7 @@ impl Model {
         None
     }
 
-    fn over_budget(&self, worker: i64, needs: &Amounts) -> Option<String> {
+    fn over_budget(&self, worker: WorkerId, needs: &Amounts) -> Option<String> {
         let capacity = &self.workers[&worker].capacity;
         needs.iter().find_map(|(name, amount)| {
             let (used, here) = self.used(name, worker);
@@ -228,8 +228,8 @@ impl Model {
     fn nothing_missed(
         &self,
         after: &Model,
-        worker: i64,
-        stage: i64,
+        worker: WorkerId,
+        stage: StageId,
         limit: usize,
         claimed: &[Claimed],
     ) -> Verdict {
@@ -238,7 +238,7 @@ impl Model {
         if rows.clone().count() > PAGES * limit || limit == 0 {
             return Ok(());
         }
-        let taken: BTreeSet<i64> = claimed.iter().map(|c| c.lease.job).collect();
+        let taken: BTreeSet<JobId> = claimed.iter().map(|c| c.lease.job).collect();
         let could = |j: &&Job| {
             let due = j.waiting().is_some_and(|w| w.due.1 <= self.now);
             due && self.down(j).is_none() && self.why_not(worker, stage, j).is_none()
@@ -279,8 +279,8 @@ impl Model {
 
     pub(super) fn taken_over(
         &mut self,
-        worker: i64,
-        stage: i64,
+        worker: WorkerId,
+        stage: StageId,
         limit: usize,
         claimed: &[Claimed],
     ) -> Verdict {
@@ -322,7 +322,7 @@ impl Model {
         }
     }
 
-    fn may_take_over(&self, worker: i64, stage: i64, job: &Job) -> bool {
+    fn may_take_over(&self, worker: WorkerId, stage: StageId, job: &Job) -> bool {
         let reach = &self.workers[&worker].workspaces;
         let reached = job.workspace.as_ref().is_none_or(|w| reach.contains(w));
         let idle = |r: &Running| {

@@ -3,7 +3,7 @@
 use super::{Failed, HeldBy, Model, Place, Target, Verdict, Waiting, Worker, same};
 use crate::call::{Answer, Call, Item};
 use crate::world::SECOND;
-use queue::{JobError, Outcome, Settled, Status};
+use queue::{JobError, JobId, Outcome, Settled, Status, WorkerId};
 
 const ERRORS_TO_OPEN: i64 = 5;
 const PROBE_WAIT: i64 = 10 * SECOND;
@@ -28,7 +28,12 @@ fn left(outcome: &Outcome) -> Option<String> {
 }
 
 impl Model {
-    pub(super) fn settled(&mut self, worker: i64, items: &[Item], answers: &[Settled]) -> Verdict {
+    pub(super) fn settled(
+        &mut self,
+        worker: WorkerId,
+        items: &[Item],
+        answers: &[Settled],
+    ) -> Verdict {
         same("answers", answers.len(), items.len())?;
         // Plain successes at the last stage (probes are not) are settled together, before all others.
         let mut expected: Vec<Option<Settled>> = vec![None; items.len()];
@@ -65,7 +70,7 @@ impl Model {
         same("outcomes", answers.as_slice(), expected.as_slice())
     }
 
-    fn is_last(&self, id: i64) -> bool {
+    fn is_last(&self, id: JobId) -> bool {
         let job = &self.jobs[&id];
         job.position + 1 == self.pipes[job.pipe].stages.len()
     }
@@ -126,7 +131,7 @@ impl Model {
     }
 
     /// The position a job goes on to; None if it may not go to the stage that is named.
-    fn onward(&self, id: i64, named: Option<&str>) -> Option<usize> {
+    fn onward(&self, id: JobId, named: Option<&str>) -> Option<usize> {
         let job = &self.jobs[&id];
         let pipe = &self.pipes[job.pipe];
         let Some(name) = named else { return Some(job.position + 1) };
@@ -135,12 +140,12 @@ impl Model {
         (next > job.position && !passes).then_some(next)
     }
 
-    fn run(&self, id: i64) -> &super::Running {
+    fn run(&self, id: JobId) -> &super::Running {
         self.jobs[&id].running().expect("a current lease is of a running job")
     }
 
     /// On to another stage: same job, same lock.
-    fn move_on(&mut self, id: i64, next: usize, outcome: &Outcome) {
+    fn move_on(&mut self, id: JobId, next: usize, outcome: &Outcome) {
         let held = self.held_after_run(id);
         let job = self.change(id);
         job.position = next;
@@ -156,13 +161,13 @@ impl Model {
     }
 
     /// I9: what holds a job when its run ends; a run of the forward-only stages is followed by others.
-    fn held_after_run(&self, id: i64) -> Option<HeldBy> {
+    fn held_after_run(&self, id: JobId) -> Option<HeldBy> {
         let job = &self.jobs[&id];
         let own = (self.run(id).hold && self.may_be_held(job)).then_some(HeldBy::Job);
         own.or_else(|| self.group_of(job))
     }
 
-    fn wait(&mut self, id: i64, due: (i64, i64), owns: bool, held: Option<HeldBy>) {
+    fn wait(&mut self, id: JobId, due: (i64, i64), owns: bool, held: Option<HeldBy>) {
         let entered = self.step;
         self.change(id).place =
             Place::Waiting(Waiting { due, held, begun: true, owns, in_line_since: None, entered });
@@ -170,7 +175,7 @@ impl Model {
 
     /// Back to the queue: cancelled if that was asked, superseded if it was added again in the
     /// first stage of a coalescing pipeline and is of no batch, else waiting with its lock.
-    fn back(&mut self, id: i64, due: (i64, i64)) {
+    fn back(&mut self, id: JobId, due: (i64, i64)) {
         let job = &self.jobs[&id];
         let newer = self.mergeable(job.pipe, &job.subject, &job.lock, job.batch);
         let newer = newer.filter(|_| job.position == 0 && job.batch.is_none());
@@ -185,12 +190,12 @@ impl Model {
     }
 
     /// A claimed job that has not started is taken out of its worker's buffer.
-    pub(super) fn take_back(&mut self, id: i64) {
+    pub(super) fn take_back(&mut self, id: JobId) {
         self.probe_over(id, false);
         self.back(id, (self.now, self.now));
     }
 
-    fn transient(&mut self, id: i64, error: &JobError) {
+    fn transient(&mut self, id: JobId, error: &JobError) {
         let (now, target) = (self.now, error.target.as_deref());
         let was_probe = self.run(id).probe.clone();
         self.probe_over(id, target.is_some() && was_probe.as_deref() == target);
@@ -233,7 +238,7 @@ impl Model {
         learn(self);
     }
 
-    fn permanent(&mut self, id: i64) -> Status {
+    fn permanent(&mut self, id: JobId) -> Status {
         // Probes count no attempt.
         if self.run(id).probe.is_none() {
             let stage = self.stage_of(&self.jobs[&id]).id;
@@ -246,7 +251,7 @@ impl Model {
         self.jobs[&id].status()
     }
 
-    fn fail(&mut self, id: i64) {
+    fn fail(&mut self, id: JobId) {
         if self.run(id).cancel {
             return self.end(id, Status::Cancelled);
         }
@@ -260,7 +265,7 @@ impl Model {
         self.preparer_ended(id);
     }
 
-    fn interrupt(&mut self, id: i64) {
+    fn interrupt(&mut self, id: JobId) {
         self.probe_over(id, false);
         let (started, cancel) = (self.run(id).started, self.run(id).cancel);
         if started {
@@ -276,7 +281,7 @@ impl Model {
     }
 
     /// A probe is over; the next one comes later if its target was to blame.
-    fn probe_over(&mut self, id: i64, to_blame: bool) {
+    fn probe_over(&mut self, id: JobId, to_blame: bool) {
         let Some(name) = self.run(id).probe.clone() else { return };
         let now = self.now;
         let Some(target) = self.targets.get_mut(&name).filter(|t| t.next_probe.is_some()) else {
@@ -290,7 +295,7 @@ impl Model {
     }
 
     /// One success of a job that needs a target closes its breaker.
-    fn up(&mut self, id: i64) {
+    fn up(&mut self, id: JobId) {
         let job = &self.jobs[&id];
         let names: Vec<String> = job.targets.iter().chain(&self.run(id).probe).cloned().collect();
         for name in names {
@@ -300,7 +305,7 @@ impl Model {
 
     /// Failed jobs of the same pipeline, collection and subject that were accepted earlier, and not in
     /// the same batch, are resolved by a success.
-    fn resolve(&mut self, id: i64) {
+    fn resolve(&mut self, id: JobId) {
         let by = self.jobs[&id].clone();
         let moot = |j: &&super::Job| {
             let thing = |j: &super::Job| (j.pipe, j.collection.clone(), j.subject.clone());
@@ -308,19 +313,19 @@ impl Model {
             let rows = j.batch.is_some() && j.batch == by.batch;
             same && j.failed().is_some() && j.id < by.id && !rows
         };
-        let moot: Vec<i64> = self.jobs.values().filter(moot).map(|j| j.id).collect();
+        let moot: Vec<JobId> = self.jobs.values().filter(moot).map(|j| j.id).collect();
         moot.into_iter().for_each(|job| self.supersede(job, id));
     }
 
     /// Ends a job whose place another one takes.
-    pub(super) fn supersede(&mut self, id: i64, by: i64) {
+    pub(super) fn supersede(&mut self, id: JobId, by: JobId) {
         self.end(id, Status::Cancelled);
         self.change(id).replaced_by = Some(by);
     }
 
     pub(super) fn worked(&mut self, call: &Call, answer: &Answer) -> Verdict {
         match (call, answer) {
-            (Call::Register { worker }, Answer::Id(id)) => {
+            (Call::Register { worker }, Answer::Registered(id)) => {
                 let worker = Worker {
                     lease_until: self.now + crate::world::LEASE,
                     ended: false,
@@ -332,7 +337,7 @@ impl Model {
             (Call::Renew { worker }, Answer::Holdings(held)) => {
                 let until = self.now + crate::world::LEASE;
                 self.workers.entry(*worker).and_modify(|w| w.lease_until = until);
-                let mut held: Vec<(i64, i64, bool)> =
+                let mut held: Vec<(JobId, i64, bool)> =
                     held.iter().map(|h| (h.job, h.token, h.cancel_requested)).collect();
                 held.sort_unstable();
                 let mine = |j: &super::Job| {
@@ -345,7 +350,7 @@ impl Model {
                 self.follow_clock();
                 Ok(())
             }
-            (Call::Reap, Answer::Maybe(lost)) => self.reaped(*lost),
+            (Call::Reap, Answer::Reaped(lost)) => self.reaped(*lost),
             (Call::Deregister { worker }, Answer::Done) => {
                 self.worker_ends(*worker);
                 Ok(())
@@ -382,7 +387,7 @@ impl Model {
         }
     }
 
-    fn change_run(&mut self, id: i64, change: impl FnOnce(&mut super::Running)) {
+    fn change_run(&mut self, id: JobId, change: impl FnOnce(&mut super::Running)) {
         if let Place::Running(run) = &mut self.change(id).place {
             change(run);
         }
@@ -412,7 +417,7 @@ impl Model {
         }
     }
 
-    fn reaped(&mut self, lost: Option<i64>) -> Verdict {
+    fn reaped(&mut self, lost: Option<WorkerId>) -> Verdict {
         let expired = |w: &Worker| !w.ended && w.lease_until < self.now;
         match lost {
             Some(id) if self.workers.get(&id).is_some_and(expired) => {
@@ -424,10 +429,10 @@ impl Model {
         }
     }
 
-    fn worker_ends(&mut self, id: i64) {
+    fn worker_ends(&mut self, id: WorkerId) {
         self.workers.entry(id).and_modify(|w| w.ended = true);
         let held = |j: &&super::Job| j.running().is_some_and(|r| r.worker == id);
-        let held: Vec<i64> = self.jobs.values().filter(held).map(|j| j.id).collect();
+        let held: Vec<JobId> = self.jobs.values().filter(held).map(|j| j.id).collect();
         held.into_iter().for_each(|job| self.interrupt(job));
     }
 }

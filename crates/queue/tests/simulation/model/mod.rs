@@ -10,7 +10,9 @@ mod operator;
 use crate::call::{Answer, Call, Whose};
 use crate::world;
 use queue::rules::operator::pause::Scope;
-use queue::{Amounts, BatchState, Error, Lease, Status};
+use queue::{
+    Amounts, BatchId, BatchState, Error, JobId, Lease, PipelineId, StageId, Status, WorkerId,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a mismatch between the rules and the model looks like: a sentence.
@@ -18,7 +20,7 @@ pub type Verdict<T = ()> = Result<T, String>;
 
 #[derive(Debug, Clone)]
 pub struct Stage {
-    pub id: i64,
+    pub id: StageId,
     pub name: String,
     pub max_attempts: i64,
     pub max_interruptions: i64,
@@ -29,7 +31,7 @@ pub struct Stage {
 
 #[derive(Debug, Clone)]
 pub struct Pipe {
-    pub id: i64,
+    pub id: PipelineId,
     pub name: String,
     pub coalesces: bool,
     pub restart: usize,
@@ -58,7 +60,7 @@ pub struct Waiting {
 
 #[derive(Debug, Clone)]
 pub struct Running {
-    pub worker: i64,
+    pub worker: WorkerId,
     pub token: i64,
     pub started: bool,
     pub claimed_at: i64,
@@ -98,12 +100,12 @@ pub struct Tries {
 
 #[derive(Debug, Clone)]
 pub struct Job {
-    pub id: i64,
+    pub id: JobId,
     pub pipe: usize,
     pub position: usize,
     pub subject: String,
     pub lock: String,
-    pub batch: Option<i64>,
+    pub batch: Option<BatchId>,
     pub collection: Option<String>,
     pub priority: i64,
     pub payload: Option<Vec<u8>>,
@@ -111,14 +113,14 @@ pub struct Job {
     pub workspace: Option<String>,
     pub needs: Amounts,
     pub place: Place,
-    pub tries: BTreeMap<i64, Tries>,
-    pub checkpoints: BTreeMap<(i64, String), String>,
+    pub tries: BTreeMap<StageId, Tries>,
+    pub checkpoints: BTreeMap<(StageId, String), String>,
     /// What each stage left for those that follow.
-    pub states: BTreeMap<i64, String>,
+    pub states: BTreeMap<StageId, String>,
     /// Of the last run, whoever's it was.
     pub last_token: Option<i64>,
     /// The job that took its place.
-    pub replaced_by: Option<i64>,
+    pub replaced_by: Option<JobId>,
 }
 
 #[derive(Debug, Clone)]
@@ -135,7 +137,7 @@ pub struct Target {
     /// None while the breaker is closed.
     pub next_probe: Option<i64>,
     pub probe_wait: i64,
-    pub probe_job: Option<i64>,
+    pub probe_job: Option<JobId>,
 }
 
 #[derive(Debug, Clone)]
@@ -151,7 +153,7 @@ pub struct Batch {
     pub dropped: i64,
     pub reports: i64,
     /// The job that fills and accepts it, while that job can still end it or be requeued.
-    pub preparer: Option<i64>,
+    pub preparer: Option<JobId>,
 }
 
 /// total, open, succeeded, failed, cancelled.
@@ -171,24 +173,24 @@ pub struct Model {
     pub latest: i64,
     pub step: u64,
     pub pipes: Vec<Pipe>,
-    pub jobs: BTreeMap<i64, Job>,
-    pub workers: BTreeMap<i64, Worker>,
-    pub batches: BTreeMap<i64, Batch>,
+    pub jobs: BTreeMap<JobId, Job>,
+    pub workers: BTreeMap<WorkerId, Worker>,
+    pub batches: BTreeMap<BatchId, Batch>,
     pub pauses: BTreeSet<(&'static str, i64)>,
     pub holds: BTreeSet<Whose>,
     pub targets: BTreeMap<String, Target>,
     pub totals: Amounts,
     pub token: i64,
-    pub newest: i64,
+    pub newest: JobId,
     /// Batches whose counts changed in this call.
-    touched: BTreeSet<i64>,
+    touched: BTreeSet<BatchId>,
 }
 
 pub fn scope_key(scope: Scope) -> (&'static str, i64) {
     match scope {
         Scope::Everything => ("all", 0),
-        Scope::Pipeline(id) => ("pipeline", id),
-        Scope::Stage(id) => ("stage", id),
+        Scope::Pipeline(id) => ("pipeline", id.number()),
+        Scope::Stage(id) => ("stage", id.number()),
     }
 }
 
@@ -243,7 +245,7 @@ impl Model {
             for (name, s) in &spec.stages {
                 stage_id += 1;
                 stages.push(Stage {
-                    id: stage_id,
+                    id: StageId::new(stage_id),
                     name: name.clone(),
                     max_attempts: s.max_attempts,
                     max_interruptions: s.max_interruptions,
@@ -254,7 +256,7 @@ impl Model {
             }
             let place = |name: &str| stages.iter().position(|s| s.name == name);
             pipes.push(Pipe {
-                id: index as i64 + 1,
+                id: PipelineId::new(index as i64 + 1),
                 coalesces: spec.coalesces,
                 restart: spec.restart.as_deref().and_then(place).unwrap_or(0),
                 forward: spec.settings.forward_from.as_deref().and_then(place),
@@ -275,12 +277,12 @@ impl Model {
             targets: BTreeMap::new(),
             totals: Amounts::new(),
             token: 0,
-            newest: 0,
+            newest: JobId::default(),
             touched: BTreeSet::new(),
         }
     }
 
-    pub fn stage(&self, id: i64) -> (usize, usize) {
+    pub fn stage(&self, id: StageId) -> (usize, usize) {
         for (p, pipe) in self.pipes.iter().enumerate() {
             if let Some(position) = pipe.stages.iter().position(|s| s.id == id) {
                 return (p, position);
@@ -290,7 +292,7 @@ impl Model {
     }
 
     /// The stages that follow.
-    pub fn stages_after(&self, stage: i64) -> Vec<&Stage> {
+    pub fn stages_after(&self, stage: StageId) -> Vec<&Stage> {
         let (pipe, position) = self.stage(stage);
         self.pipes[pipe].stages.iter().skip(position + 1).collect()
     }
@@ -299,29 +301,30 @@ impl Model {
         &self.pipes[job.pipe].stages[job.position]
     }
 
-    pub fn job(&self, id: i64) -> Verdict<&Job> {
+    pub fn job(&self, id: JobId) -> Verdict<&Job> {
         self.jobs.get(&id).ok_or_else(|| format!("the model knows no job {id}"))
     }
 
-    pub fn change(&mut self, id: i64) -> &mut Job {
+    pub fn change(&mut self, id: JobId) -> &mut Job {
         self.jobs.get_mut(&id).expect("the model knows the job")
     }
 
-    pub fn owner(&self, lock: &str) -> Option<i64> {
+    pub fn owner(&self, lock: &str) -> Option<JobId> {
         self.jobs.values().find(|j| j.lock == lock && j.owns()).map(|j| j.id)
     }
 
     /// True if the lease is the live one of its job (I4).
-    pub fn is_current(&self, worker: i64, lease: &Lease) -> bool {
+    pub fn is_current(&self, worker: WorkerId, lease: &Lease) -> bool {
         self.jobs.get(&lease.job).is_some_and(|job| {
             job.lock == lease.lock
                 && job.running().is_some_and(|r| r.worker == worker && r.token == lease.token)
         })
     }
 
-    pub fn is_paused(&self, stage: i64) -> bool {
+    pub fn is_paused(&self, stage: StageId) -> bool {
         let pipe = self.pipes[self.stage(stage).0].id;
-        [("all", 0), ("pipeline", pipe), ("stage", stage)].iter().any(|p| self.pauses.contains(p))
+        let scopes = [Scope::Everything, Scope::Pipeline(pipe), Scope::Stage(stage)];
+        scopes.into_iter().any(|scope| self.pauses.contains(&scope_key(scope)))
     }
 
     /// Whether holds keep a job back where it is: from the forward-only stage on, what has begun goes
@@ -339,7 +342,7 @@ impl Model {
     }
 
     /// Which group holds jobs of this batch and collection.
-    pub fn held_by(&self, batch: Option<i64>, collection: Option<&str>) -> Option<HeldBy> {
+    pub fn held_by(&self, batch: Option<BatchId>, collection: Option<&str>) -> Option<HeldBy> {
         if batch.is_some_and(|b| self.holds.contains(&Whose::Batch(b))) {
             return Some(HeldBy::Batch);
         }
@@ -354,8 +357,8 @@ impl Model {
         pipe: usize,
         subject: &str,
         lock: &str,
-        batch: Option<i64>,
-    ) -> Option<i64> {
+        batch: Option<BatchId>,
+    ) -> Option<JobId> {
         let same = |j: &&Job| {
             j.pipe == pipe
                 && j.position == 0
@@ -368,7 +371,7 @@ impl Model {
     }
 
     /// What is reserved of a resource, in all and by one worker.
-    pub fn used(&self, resource: &str, worker: i64) -> (i64, i64) {
+    pub fn used(&self, resource: &str, worker: WorkerId) -> (i64, i64) {
         let mut used = (0, 0);
         for run in self.jobs.values().filter_map(Job::running) {
             let amount = run.reserved.get(resource).copied().unwrap_or(0);
@@ -388,7 +391,7 @@ impl Model {
         needs
     }
 
-    pub fn sums(&self, batch: i64) -> Sums {
+    pub fn sums(&self, batch: BatchId) -> Sums {
         let mut sums = Sums::default();
         for job in self.jobs.values().filter(|j| j.batch == Some(batch)) {
             sums.total += 1;
@@ -423,7 +426,7 @@ impl Model {
         }
     }
 
-    fn end(&mut self, id: i64, status: Status) {
+    fn end(&mut self, id: JobId, status: Status) {
         let job = self.change(id);
         job.place = Place::Ended(status);
         self.touched.extend(self.jobs[&id].batch);
@@ -466,7 +469,7 @@ impl Model {
             (Call::Add { pipeline, jobs }, Answer::Added(added)) => {
                 self.added(*pipeline, jobs, added)
             }
-            (Call::AddFailed { pipeline, job }, Answer::Id(id)) => {
+            (Call::AddFailed { pipeline, job }, Answer::Failed(id)) => {
                 self.added_failed(*pipeline, job, *id)
             }
             (Call::Claim { worker, stage, limit, start }, Answer::Claimed(claimed, probes)) => {

@@ -4,7 +4,7 @@ use super::{HeldBy, Job, Model, Place, Verdict, Waiting, same, scope_key};
 use crate::call::{Answer, Call, Whose};
 use queue::rules::operator::cancel::Cancelled;
 use queue::rules::operator::retry::{Filter, Retried};
-use queue::{BatchState, Status};
+use queue::{BatchId, BatchState, JobId, StageId, Status};
 
 fn is_of(job: &Job, whose: &Whose) -> bool {
     match whose {
@@ -62,7 +62,7 @@ impl Model {
     }
 
     /// At once if it waits, else when its run ends; one that has not started does not start.
-    fn hold_job(&mut self, id: i64) {
+    fn hold_job(&mut self, id: JobId) {
         match &mut self.change(id).place {
             Place::Running(run) => {
                 run.hold = true;
@@ -74,7 +74,7 @@ impl Model {
         }
     }
 
-    fn release_job(&mut self, id: i64) {
+    fn release_job(&mut self, id: JobId) {
         match &mut self.change(id).place {
             Place::Running(run) => run.hold = false,
             _ => self.set_held(id, None),
@@ -82,7 +82,7 @@ impl Model {
     }
 
     /// The job that prepares a batch is held with it.
-    fn hold_preparer(&mut self, batch: i64) {
+    fn hold_preparer(&mut self, batch: BatchId) {
         let job =
             self.batches[&batch].preparer.filter(|j| self.refuse_hold(&self.jobs[j]).is_none());
         if let Some(job) = job {
@@ -90,8 +90,8 @@ impl Model {
         }
     }
 
-    pub(super) fn release_preparer(&mut self, batch: i64) {
-        let held = |j: &i64| {
+    pub(super) fn release_preparer(&mut self, batch: BatchId) {
+        let held = |j: &JobId| {
             let job = &self.jobs[j];
             job.status() == Status::Held || job.running().is_some_and(|r| r.hold)
         };
@@ -163,7 +163,7 @@ impl Model {
             (Call::ReleaseJob { job }, Answer::Done) => self.release_job(*job),
             (Call::Hold { whose }, Answer::Done) => {
                 // Held from now on, whether or not their rows are flipped yet.
-                for job in self.members(whose, 0, i64::MAX, false) {
+                for job in self.members(whose, JobId::default(), i64::MAX, false) {
                     self.set_held(job, None);
                 }
                 self.holds.insert(whose.clone());
@@ -179,13 +179,13 @@ impl Model {
                     self.release_preparer(*id);
                 }
             }
-            (Call::FlipHeld { whose, after, limit }, Answer::Maybe(last)) => {
+            (Call::FlipHeld { whose, after, limit }, Answer::Last(last)) => {
                 return self.flip_held(whose, *after, *limit, *last);
             }
-            (Call::FlipReleased { whose, after, limit }, Answer::Maybe(last)) => {
+            (Call::FlipReleased { whose, after, limit }, Answer::Last(last)) => {
                 return self.flip_released(whose, *after, *limit, *last);
             }
-            (Call::KeepHeld { whose, after, limit }, Answer::Maybe(last)) => {
+            (Call::KeepHeld { whose, after, limit }, Answer::Last(last)) => {
                 let members = match self.holds.contains(whose) {
                     true => Vec::new(),
                     false => self.members(whose, *after, *limit, true),
@@ -234,7 +234,7 @@ impl Model {
         Ok(())
     }
 
-    fn discard(&mut self, id: i64, first: bool) -> Verdict {
+    fn discard(&mut self, id: JobId, first: bool) -> Verdict {
         let job = self.change(id);
         let Place::Failed(failed) = &mut job.place else {
             return Err("a job that has not failed was discarded".into());
@@ -265,7 +265,7 @@ impl Model {
         }
     }
 
-    pub(super) fn set_held(&mut self, id: i64, held: Option<HeldBy>) {
+    pub(super) fn set_held(&mut self, id: JobId, held: Option<HeldBy>) {
         if let Place::Waiting(w) = &mut self.change(id).place {
             w.held = held;
             w.in_line_since = None;
@@ -281,7 +281,7 @@ impl Model {
     }
 
     /// Waiting jobs of a group: those held with it, or those not held.
-    fn members(&self, whose: &Whose, after: i64, limit: i64, held: bool) -> Vec<i64> {
+    fn members(&self, whose: &Whose, after: JobId, limit: i64, held: bool) -> Vec<JobId> {
         let kind = match whose {
             Whose::Batch(_) => HeldBy::Batch,
             Whose::Collection(_) => HeldBy::Collection,
@@ -295,12 +295,18 @@ impl Model {
         members.take(usize::try_from(limit).unwrap_or(0)).collect()
     }
 
-    fn flip_held(&mut self, whose: &Whose, after: i64, limit: i64, last: Option<i64>) -> Verdict {
-        if after == 0 && self.holds.contains(whose) {
+    fn flip_held(
+        &mut self,
+        whose: &Whose,
+        after: JobId,
+        limit: i64,
+        last: Option<JobId>,
+    ) -> Verdict {
+        if after == JobId::default() && self.holds.contains(whose) {
             let idle = |j: &&Job| {
                 is_of(j, whose) && j.running().is_some_and(|r| !r.started) && self.may_be_held(j)
             };
-            let idle: Vec<i64> = self.jobs.values().filter(idle).map(|j| j.id).collect();
+            let idle: Vec<JobId> = self.jobs.values().filter(idle).map(|j| j.id).collect();
             idle.into_iter().for_each(|job| self.take_back(job));
         }
         // Someone may have released the group while another still flipped its jobs.
@@ -323,9 +329,9 @@ impl Model {
     fn flip_released(
         &mut self,
         whose: &Whose,
-        after: i64,
+        after: JobId,
         limit: i64,
-        last: Option<i64>,
+        last: Option<JobId>,
     ) -> Verdict {
         let members = self.members(whose, after, limit, true);
         for id in &members {
@@ -339,7 +345,7 @@ impl Model {
         same("the last", last, members.last().copied())
     }
 
-    fn cancel(&mut self, id: i64) {
+    fn cancel(&mut self, id: JobId) {
         match &mut self.change(id).place {
             Place::Running(run) => run.cancel = true,
             _ => {
@@ -350,7 +356,7 @@ impl Model {
     }
 
     /// Cancels what can be cancelled of a job of a batch or stage; true if it has ended.
-    pub(super) fn cancel_if_allowed(&mut self, id: i64) -> bool {
+    pub(super) fn cancel_if_allowed(&mut self, id: JobId) -> bool {
         let allowed = self.refuse_cancel(&self.jobs[&id]).is_none();
         if allowed {
             self.cancel(id);
@@ -358,15 +364,15 @@ impl Model {
         allowed && self.jobs[&id].status() == Status::Cancelled
     }
 
-    fn empty(&mut self, stage: i64, limit: i64, count: i64) -> Verdict {
+    fn empty(&mut self, stage: StageId, limit: i64, count: i64) -> Verdict {
         let here = |j: &&Job| self.stage_of(j).id == stage && j.waiting().is_some();
-        let ids: Vec<i64> =
+        let ids: Vec<JobId> =
             self.jobs.values().filter(here).map(|j| j.id).take(limit as usize).collect();
         let ended = ids.into_iter().filter(|id| self.cancel_if_allowed(*id)).count();
         same("emptied", count, ended as i64)
     }
 
-    pub(super) fn requeue(&mut self, id: i64, to: Option<&str>) {
+    pub(super) fn requeue(&mut self, id: JobId, to: Option<&str>) {
         let job = &self.jobs[&id];
         let was = job.position;
         let mut position = to.map_or(was, |name| self.position(job, name));
@@ -376,7 +382,7 @@ impl Model {
         if job.failed().is_some_and(|f| f.discarded) {
             position = 0;
         }
-        let again: Vec<i64> =
+        let again: Vec<StageId> =
             self.pipes[job.pipe].stages[position..].iter().map(|s| s.id).collect();
         let forward = self.pipes[job.pipe].forward.is_some_and(|f| position >= f && position > 0);
         let held = self.held_by(job.batch, job.collection.as_deref()).filter(|_| !forward);
@@ -414,7 +420,7 @@ impl Model {
         &mut self,
         filter: &Filter,
         dry_run: bool,
-        after: i64,
+        after: JobId,
         limit: i64,
         answer: Retried,
     ) -> Verdict {

@@ -11,9 +11,9 @@ use archive::model::item::Source;
 use archive::model::pipelines::BATCH;
 use archive::registry::deposit::Options;
 use bagit::{Algorithm, TarBag, WriteOptions};
-use queue::Catalog;
 use queue::rules::batch;
 use queue::rules::claim::{Request, claim};
+use queue::{BatchId, Catalog};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -204,7 +204,7 @@ fn write_manifest(path: &Path, rows: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn deposit_all(app: &Arc<App>, sources: &[PathBuf]) -> Result<Vec<i64>, Failure> {
+fn deposit_all(app: &Arc<App>, sources: &[PathBuf]) -> Result<Vec<BatchId>, Failure> {
     let mut received = Received::new(&app.settings.payloads);
     for path in sources {
         let source = Source::from_path(path)?;

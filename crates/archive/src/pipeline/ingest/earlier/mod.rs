@@ -73,7 +73,7 @@ impl Recorded {
 
 /// What the registry has recorded of the job's object in this store.
 pub(super) async fn recorded(run: &Run<'_>, place: &Place) -> Result<Recorded> {
-    let (object, store) = (run.ingest.object.unwrap_or(0), place.name.clone());
+    let (object, store) = (run.ingest.object.unwrap_or_default(), place.name.clone());
     let find = move |tx: &mut Tx<'_>| {
         let copy = view::copies(tx, object)?.into_iter().find(|copy| copy.store == store);
         Ok::<_, Error>((copy, tx.now()))
@@ -211,7 +211,7 @@ pub(super) async fn whole_copy(
 async fn page(run: &Run<'_>, which: Which, after: &str, limit: i64) -> Result<Vec<FileView>> {
     const HELD: Statement = statement!(stages::held_files);
     const CARRIED: Statement = statement!(stages::carried_files);
-    let (object, job, after) = (run.ingest.object.unwrap_or(0), run.id(), after.to_string());
+    let (object, job, after) = (run.ingest.object.unwrap_or_default(), run.id(), after.to_string());
     let statement = match which {
         Which::Held => HELD,
         Which::Carried => CARRIED,

@@ -79,7 +79,7 @@ impl<'a> Repairs<'a> {
             .await?;
         for (file, referred, fault) in damaged {
             tracing::warn!(
-                job = id,
+                job = id.number(),
                 store = place.name,
                 key = referred.key,
                 "content of an earlier version {fault}; it is replaced with the deposited bytes"

@@ -4,6 +4,7 @@ use super::{Group, held_names, may_be_held, take_back};
 use crate::catalog::Catalog;
 use crate::codes::{State, Status};
 use crate::error::{Error, Result};
+use crate::id::{JobId, PipelineId, StageId};
 use crate::rules::history::{Event, Journal, Weight};
 use crate::rules::line::{self, Candidate};
 use crate::rules::operator::{Actor, look, stop_claims};
@@ -35,7 +36,7 @@ pub fn release_group(tx: &mut Tx<'_>, group: Group<'_>) -> Result<()> {
 }
 
 /// Waiting row: id, stage, lock, due, begun.
-type Row = (i64, i64, String, Micros, bool);
+type Row = (JobId, StageId, String, Micros, bool);
 
 /// Turns up to `limit` waiting jobs of a held group after job `after` to held; the last one it looked
 /// at, or None when there are no more, or when the group was released since. The first call takes
@@ -46,14 +47,14 @@ pub fn flip_held(
     catalog: &Catalog,
     actor: Actor<'_>,
     group: Group<'_>,
-    after: i64,
+    after: JobId,
     limit: i64,
-) -> Result<Option<i64>> {
+) -> Result<Option<JobId>> {
     const ASIDE: Statement = statement!(line::put_aside);
     if !held_names(tx)?.has(group) {
         return Ok(None);
     }
-    if after == 0 {
+    if after == JobId::default() {
         take_back(tx, now, catalog, actor, Some(group), None)?;
     }
     let rows = members(tx, group, after, limit, false)?;
@@ -90,9 +91,9 @@ pub fn flip_released(
     catalog: &Catalog,
     actor: Actor<'_>,
     group: Group<'_>,
-    after: i64,
+    after: JobId,
     limit: i64,
-) -> Result<Option<i64>> {
+) -> Result<Option<JobId>> {
     const ASIDE: Statement = statement!(line::put_aside);
     let rows = members(tx, group, after, limit, true)?;
     let held = held_names(tx)?;
@@ -129,9 +130,9 @@ pub fn keep_held(
     tx: &mut Tx<'_>,
     now: Micros,
     group: Group<'_>,
-    after: i64,
+    after: JobId,
     limit: i64,
-) -> Result<Option<i64>> {
+) -> Result<Option<JobId>> {
     const ASIDE: Statement = statement!(line::put_aside);
     if held_names(tx)?.has(group) {
         return Ok(None);
@@ -146,7 +147,7 @@ pub fn keep_held(
 fn members(
     tx: &mut Tx<'_>,
     group: Group<'_>,
-    after: i64,
+    after: JobId,
     limit: i64,
     held: bool,
 ) -> Result<Vec<Row>> {
@@ -175,11 +176,11 @@ pub(super) fn note(
     now: Micros,
     catalog: &Catalog,
     actor: Actor<'_>,
-    jobs: &[(i64, i64)],
+    jobs: &[(JobId, StageId)],
     event: &str,
     from: Status,
     to: Status,
-    pipeline: i64,
+    pipeline: PipelineId,
 ) -> Result<()> {
     let mut journal = Journal::default();
     for (job, stage) in jobs {
