@@ -6,8 +6,8 @@
 
 use super::Ready;
 use super::list::Reread;
-use crate::ErrorCode;
 use super::poll::Poller;
+use crate::ErrorCode;
 use crate::config::WatchSection;
 use crate::pipeline::ingest::provisioning::{Admission, Demand, Space, room_for};
 use crate::transfer::fetch::of_disk;
@@ -16,7 +16,7 @@ use db::{Db, Micros, Statement, Tx, statement};
 use digest::{Sha256, to_hex};
 use futures_util::TryStreamExt;
 use queue::rules::batch;
-use queue::{BatchId, BatchState};
+use queue::{BatchId, BatchState, JobId};
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -96,14 +96,15 @@ async fn check_room(package: &Ready, poller: &Poller) -> Result<()> {
     let space = Space::of(&work)?;
     let demand = Demand { bytes: package.bytes, written: 0 };
     // No job has this number.
-    let ask = move |tx: &mut Tx<'_>| room_for(tx, 0, &work.name, &demand, &space);
+    let ask = move |tx: &mut Tx<'_>| room_for(tx, JobId::default(), &work.name, &demand, &space);
     match poller.db.read(ask).await? {
         Admission::Admitted => Ok(()),
         Admission::Later(why) => {
-            Err(Error::transient("no_space", format!("{}: {why}", package.name)).at("work space"))
+            Err(Error::transient(ErrorCode::NoSpace, format!("{}: {why}", package.name))
+                .at("work space"))
         }
         Admission::Never(why) => {
-            Err(Error::permanent("work_space_too_small", format!("{}: {why}", package.name)))
+            Err(Error::permanent(ErrorCode::WorkSpaceTooSmall, format!("{}: {why}", package.name)))
         }
     }
 }

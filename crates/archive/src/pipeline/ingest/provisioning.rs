@@ -134,7 +134,7 @@ pub fn admit(
 /// Nothing is reserved: packages of buckets arrive before they have a job.
 pub fn room_for(
     tx: &mut Tx<'_>,
-    job: i64,
+    job: JobId,
     work_space: &str,
     needed: &Demand,
     space: &Space,
@@ -198,7 +198,7 @@ mod tests {
         let needs = |bytes| Demand { bytes, written: 0 };
         let done: Result<()> = db.write_blocking(move |tx| {
             assert!(matches!(admit(tx, 1, "w", &needs(400), &space)?, Admission::Admitted));
-            let mut answer = |bytes| room_for(tx, 0, "w", &needs(bytes), &space);
+            let mut answer = |bytes| room_for(tx, JobId::default(), "w", &needs(bytes), &space);
             assert!(matches!(answer(200)?, Admission::Admitted));
             assert!(matches!(answer(200)?, Admission::Admitted), "nothing was reserved");
             assert!(matches!(answer(201)?, Admission::Later(_)));

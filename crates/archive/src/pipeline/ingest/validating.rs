@@ -296,7 +296,7 @@ async fn fetched(run: Run<'_>) -> Result<Outcome> {
         && listed != files
     {
         return Err(Error::permanent(
-            "incomplete",
+            ErrorCode::Incomplete,
             format!(
                 "{} lists {listed} files, and {files} are known now; read it again with `accession jobs requeue {id} --to {}`",
                 run.name(),

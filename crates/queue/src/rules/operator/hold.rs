@@ -302,7 +302,7 @@ pub fn release_job(
 
 /// A held job of a held collection that is no longer held in another way: the release of the collection
 /// finds it.
-pub(crate) fn leave_to_collection(tx: &mut Tx<'_>, now: Micros, job: i64) -> Result<()> {
+pub(crate) fn leave_to_collection(tx: &mut Tx<'_>, now: Micros, job: JobId) -> Result<()> {
     const ASIDE: Statement = statement!(line::put_aside);
     let found = super::look(tx, job)?;
     let by = held_names(tx)?.of(found.batch, found.collection.as_deref());
