@@ -170,7 +170,7 @@ fn premis_records() {
         ..Default::default()
     };
     let event = premis::Event {
-        id: premis::event_id("here", 1, premis::EventType::Ingestion, None),
+        id: premis::event_id("here", queue::JobId::new(1), premis::EventType::Ingestion, None),
         kind: premis::EventType::Ingestion,
         at: 0,
         detail: Some("x".into()),
