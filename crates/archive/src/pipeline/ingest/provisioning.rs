@@ -197,7 +197,10 @@ mod tests {
         let space = Space { total: 1000, used: 100, admit_percent: 70, stop_percent: 80 };
         let needs = |bytes| Demand { bytes, written: 0 };
         let done: Result<()> = db.write_blocking(move |tx| {
-            assert!(matches!(admit(tx, JobId::new(1), "w", &needs(400), &space)?, Admission::Admitted));
+            assert!(matches!(
+                admit(tx, JobId::new(1), "w", &needs(400), &space)?,
+                Admission::Admitted
+            ));
             let mut answer = |bytes| room_for(tx, JobId::default(), "w", &needs(bytes), &space);
             assert!(matches!(answer(200)?, Admission::Admitted));
             assert!(matches!(answer(200)?, Admission::Admitted), "nothing was reserved");
