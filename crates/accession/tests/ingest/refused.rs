@@ -2,6 +2,7 @@
 //! nothing. Packages that are wrong in themselves are in `invalid`.
 
 use crate::support::packages::{archive, bag, directory, manifest};
+use crate::support::web;
 use crate::support::world::World;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -43,14 +44,10 @@ fn case(code: &'static str, collection: &'static str, path: &Path, options: &[&s
     Case { code, collection, path: path.to_path_buf(), options }
 }
 
-/// A world with two objects, `first` and `second`, and files that `file:` URLs may name.
+/// A world with two objects, `first` and `second`.
 fn world() -> World {
     let world = World::local(1);
-    let roots = format!("[fetch]\nfile_roots = ['{}']\n", world.path("served").display());
     world.configure(COLLECTIONS);
-    let configuration = world.path("data/accession.toml");
-    let text = std::fs::read_to_string(&configuration).unwrap();
-    std::fs::write(&configuration, text.replacen("[fetch]\n", &roots, 1)).unwrap();
     for name in ["first", "second"] {
         let path = directory(&world.path(name), &[("a.txt", name)]);
         assert_eq!(world.ingest(&path, &["--local-id", name])["state"], "completed");
@@ -66,14 +63,14 @@ fn cases(world: &World) -> Vec<Case> {
     let packed = archive(&directory(&world.path("packed"), &[("a.txt", "a virus")]), "tar.gz");
     let served = vec![("a.txt".to_string(), b"one".to_vec()), ("b.txt".to_string(), vec![7; 9])];
     directory(&world.path("served"), &served);
-    let base = format!("file://{}", world.path("served").display());
+    let base = web::serve(&world.path("served"));
     let listed = manifest(&world.path("listed.checkm"), &base, &served);
     let mut longer = served.clone();
     longer[0].1.push(b'!');
     let longer = manifest(&world.path("longer.checkm"), &base, &longer);
-    let elsewhere = manifest(&world.path("elsewhere.checkm"), "file:///etc", &served);
+    let elsewhere = manifest(&world.path("elsewhere.checkm"), &format!("{base}/none"), &served);
     let first = world.json(&["objects", "show", "first"]).remove(0);
-    let first = first["identifier"].as_str().unwrap();
+    let first = first["object"]["identifier"].as_str().unwrap();
     let nothing = format!("sha256:{}", "0".repeat(64));
     vec![
         case("payload_kind", "files", &folder, &[]),
