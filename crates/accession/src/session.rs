@@ -30,7 +30,7 @@ impl From<queue::Error> for Failure {
 impl From<archive::Error> for Failure {
     fn from(error: archive::Error) -> Failure {
         let status = match error.code() {
-            "unknown_object" | "unknown_deposit" => 1,
+            "unknown_object" | "unknown_version" | "unknown_deposit" => 1,
             _ if error.is_transient() => 3,
             _ => 2,
         };

@@ -4,6 +4,7 @@
 pub mod app;
 mod blocking;
 pub mod config;
+pub mod delivery;
 pub mod identifier;
 pub mod intake;
 pub mod metadata;
@@ -45,4 +46,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(18, "0018_overview"),
     migration!(19, "0019_told"),
     queue::MIGRATIONS[8],
+    migration!(22, "0022_restores"),
 ];

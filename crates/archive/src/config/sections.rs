@@ -34,6 +34,7 @@ pub struct StoreSection {
     pub concurrency: Option<usize>,
     pub sse: Option<String>,
     pub sse_kms_key_id: Option<String>,
+    pub restore_priority: Option<u8>,
 }
 
 /// Where jobs keep what they download and unpack.

@@ -1,5 +1,6 @@
 //! What the archive keeps: objects, versions, files, copies, events.
 
+pub mod bad_copy;
 pub mod brief;
 pub mod carried;
 pub mod check;
@@ -16,6 +17,7 @@ pub mod rebuild;
 pub mod record;
 pub mod reports;
 pub mod resolve;
+pub mod restoring;
 pub mod superseding;
 pub mod view;
 pub mod waits;

@@ -17,6 +17,12 @@ update copies set checked_at = $4,
   fixity_due = case when cast($6 as bigint) = 0 then coalesce(cast($7 as bigint), fixity_due) else fixity_due end
 where object = $1 and store = $2 and digest = $3
 
+-- name: copy_found_bad
+-- A file of it was read for something else than a check, and differs. It is due to be checked at once.
+update copies set state = 1, checked_at = $4,
+  fixity_due = case when fixity_due < $4 then fixity_due else $4 end
+where object = $1 and store = $2 and digest = $3
+
 -- name: copy_by_key
 select object from copies where store = $1 and key = $2
 

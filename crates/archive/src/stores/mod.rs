@@ -1,6 +1,8 @@
 //! The stores of a deployment: opened when first needed, each an OCFL storage root.
 
 pub mod content;
+pub mod copies;
+pub mod reading;
 
 use crate::config::Config;
 use crate::model::error::{Error, Result};
@@ -27,7 +29,12 @@ pub struct StoreSettings {
     /// How the server encrypts what it keeps, and with which key.
     pub sse: Option<String>,
     pub sse_kms_key_id: Option<String>,
+    /// Restores read from the store with the lowest number that can serve.
+    pub restore_priority: Option<u8>,
 }
+
+/// The `restore_priority` of a store that is given none.
+const RESTORE_PRIORITY: u8 = 50;
 
 impl StoreSettings {
     pub fn is_cold(&self) -> bool {
@@ -107,6 +114,7 @@ impl Stores {
                 concurrency: section.concurrency,
                 sse: section.sse,
                 sse_kms_key_id: section.sse_kms_key_id,
+                restore_priority: section.restore_priority,
             };
             (name.clone(), settings)
         });
@@ -121,6 +129,17 @@ impl Stores {
     /// Whether a store keeps content in a class that cannot be read at once.
     pub fn is_cold(&self, name: &str) -> bool {
         self.settings.get(name).is_some_and(StoreSettings::is_cold)
+    }
+
+    /// The names and addresses of all stores.
+    pub fn places(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.settings.iter().map(|(name, settings)| (name.as_str(), settings.url.as_str()))
+    }
+
+    /// Where a store stands among those that a restore can read from; the lowest goes first.
+    pub fn restore_priority(&self, name: &str) -> u8 {
+        let said = self.settings.get(name).and_then(|settings| settings.restore_priority);
+        said.unwrap_or(RESTORE_PRIORITY)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &String> {

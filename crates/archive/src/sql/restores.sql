@@ -1,0 +1,40 @@
+-- Restores: what was asked for, and what was delivered where.
+
+-- name: insert_restore_request
+insert into restore_requests (batch, request) values ($1, $2)
+
+-- name: find_restore_request
+select request from restore_requests where batch = $1
+
+-- name: page_of_empty_directories
+select path, modified from empty_directories
+where object = $1 and version = $2 and path > $3 order by path limit $4
+
+-- name: find_restore
+select job, batch, object, version, place, package, began_at, delivered_at, kept_until, removed_at
+from restores where job = $1
+
+-- name: save_restore
+insert into restores (job, batch, object, version, place, stem, package, began_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
+on conflict (job) do update set package = excluded.package, cleaned_at = null
+
+-- name: restore_delivered
+update restores set delivered_at = $2, kept_until = $3 where job = $1
+
+-- name: restore_cleaned
+update restores set cleaned_at = $2 where job = $1
+
+-- name: restored_to
+-- The object that was last delivered to a place.
+select o.id, o.identifier, o.collection, o.lock, o.state, o.head, o.metadata, o.place
+from restores r join objects o on o.id = r.object
+where r.stem = $1 and r.delivered_at is not null and o.state = 1 and o.collection = $2
+order by r.delivered_at desc limit 1
+
+-- name: list_restores
+-- What was delivered of a batch, in the order of its jobs.
+select r.job, o.identifier, r.version, r.place, r.package, r.delivered_at, r.kept_until, r.removed_at
+from restores r join objects o on o.id = r.object
+where r.batch = $1 and r.job > $2 and r.delivered_at is not null
+order by r.job limit $3
