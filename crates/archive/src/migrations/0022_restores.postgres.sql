@@ -14,6 +14,8 @@ create table restores (
   place text collate "C" not null,              -- as it may be shown
   stem text collate "C" not null,               -- the same without what archives are called
   package text collate "C" not null,            -- JSON: what was found out while it was written
+  bytes bigint not null default 0,              -- of the files that were delivered
+  missing bigint not null default 0,            -- files that no store had intact
   began_at bigint not null,
   delivered_at bigint,
   kept_until bigint,                            -- null: for ever

@@ -14,6 +14,8 @@ create table restores (
   place text not null,              -- as it may be shown
   stem text not null,               -- the same without what archives are called
   package text not null,            -- JSON: what was found out while it was written
+  bytes integer not null default 0,              -- of the files that were delivered
+  missing integer not null default 0,            -- files that no store had intact
   began_at integer not null,
   delivered_at integer,
   kept_until integer,                            -- null: for ever

@@ -134,7 +134,9 @@ pub fn record_delivery(
     save(tx, restore)?;
     let kept_until =
         order.kept_days.map(|days| event.at.saturating_add(Micros::from(days) * DAY_MICROS));
-    tx.send(&DELIVERED, &db::params![restore.job, event.at, kept_until])?;
+    let bytes = i64::try_from(restore.package.content_bytes).unwrap_or(i64::MAX);
+    let missing = i64::try_from(restore.package.missing.len()).unwrap_or(i64::MAX);
+    tx.send(&DELIVERED, &db::params![restore.job, event.at, kept_until, bytes, missing])?;
     events::insert(
         tx,
         Some(restore.object),
@@ -197,7 +199,7 @@ pub fn empty_directories(
 }
 
 /// A restore that begins.
-pub fn begin(job: i64, batch: Option<i64>, object: i64, order: &Order, now: Micros) -> Restore {
+pub(crate) fn begin(job: i64, batch: Option<i64>, object: i64, order: &Order, now: Micros) -> Restore {
     Restore {
         job,
         batch,
@@ -216,6 +218,8 @@ pub fn begin(job: i64, batch: Option<i64>, object: i64, order: &Order, now: Micr
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Delivery {
     pub job: i64,
+    /// What people call the object.
+    pub subject: String,
     pub identifier: String,
     pub version: i64,
     /// Where it is.
@@ -251,8 +255,15 @@ impl FromRow for Delivery {
             delivered_at: row.get(5)?,
             kept_until: row.get(6)?,
             removed_at: row.get(7)?,
+            subject: row.get(8)?,
         })
     }
+}
+
+/// The bytes that were delivered of a batch, and how many of its packages lack files.
+pub fn delivered_totals(tx: &mut Tx<'_>, batch: i64) -> Result<(i64, i64)> {
+    const TOTALS: Statement = statement!(restores::delivered_totals);
+    Ok(tx.one(&TOTALS, &db::params![batch])?)
 }
 
 /// A page of what was delivered of a batch.

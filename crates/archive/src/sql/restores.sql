@@ -20,7 +20,11 @@ values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (job) do update set package = excluded.package, cleaned_at = null
 
 -- name: restore_delivered
-update restores set delivered_at = $2, kept_until = $3 where job = $1
+update restores set delivered_at = $2, kept_until = $3, bytes = $4, missing = $5 where job = $1
+
+-- name: delivered_totals
+select coalesce(cast(sum(bytes) as bigint), 0), count(case when missing > 0 then 1 end)
+from restores where batch = $1 and delivered_at is not null
 
 -- name: restore_cleaned
 update restores set cleaned_at = $2 where job = $1
@@ -34,7 +38,8 @@ order by r.delivered_at desc limit 1
 
 -- name: list_restores
 -- What was delivered of a batch, in the order of its jobs.
-select r.job, o.identifier, r.version, r.place, r.package, r.delivered_at, r.kept_until, r.removed_at
-from restores r join objects o on o.id = r.object
+select r.job, o.identifier, r.version, r.place, r.package, r.delivered_at, r.kept_until, r.removed_at,
+       j.subject
+from restores r join objects o on o.id = r.object join queue_jobs j on j.id = r.job
 where r.batch = $1 and r.job > $2 and r.delivered_at is not null
 order by r.job limit $3
