@@ -2,7 +2,7 @@
 
 use crate::damage::{tree, unpack};
 use crate::support::packages::{Files, directory, noise};
-use crate::support::world::World;
+use crate::support::world::{World, failpoints_of_restores};
 
 fn many() -> Files {
     let mut files: Files =
@@ -11,6 +11,7 @@ fn many() -> Files {
     files
 }
 
+/// In the order in which a package of an object passes them.
 const FAILPOINTS: [&str; 8] = [
     "thawing",
     "packaging",
@@ -21,6 +22,25 @@ const FAILPOINTS: [&str; 8] = [
     "delivering.published",
     "notifying",
 ];
+
+#[test]
+fn every_failpoint_is_met() {
+    let mut known: Vec<&str> = FAILPOINTS.to_vec();
+    // Only one file by itself is written where it is delivered.
+    known.push("delivering.written");
+    known.sort_unstable();
+    assert_eq!(failpoints_of_restores(), known);
+    let world = World::local(1);
+    let package = directory(&world.path("box"), &many());
+    world.ingest(&package, &[]);
+    let out = world.path("large.bin");
+    let args = ["restore", "box", "--path", "data/large.bin", "--enqueue", "-q", "--to"];
+    world.done(&[&args[..], &[out.to_str().unwrap()]].concat());
+    assert!(world.work_until("delivering.written"));
+    assert!(!out.exists());
+    world.work();
+    assert_eq!(std::fs::read(out).unwrap(), noise(2 << 20, 99));
+}
 
 #[test]
 fn a_kill_at_any_point_leaves_nothing_that_looks_finished() {

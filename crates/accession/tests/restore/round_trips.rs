@@ -98,7 +98,13 @@ fn a_bag_goes_out_as_the_bag_that_came_in() {
             let report = world.ingest(&out, &[]);
             assert!(unchanged(&report), "{name}: {report:#}");
         }
-        assert_eq!(tree(&world.path("a")), tree(&package), "byte for byte, manifests too");
+        // Where a store vouches for SHA-256, there is a manifest of it too.
+        let without = |path: &Path| {
+            let mut found = tree(path);
+            found.retain(|name, _| !name.contains("manifest-"));
+            found
+        };
+        assert!(without(&world.path("a")) == without(&package), "tag files are the original ones");
     });
 }
 
@@ -182,7 +188,7 @@ fn a_delivery_is_an_event_of_the_object() {
         let kept = tree(&world.path(&format!("data/stores/{store}")));
         let log = kept.iter().find(|(path, _)| path.ends_with(&format!("logs/{id}.json")));
         let log: Value = serde_json::from_slice(log.unwrap().1).unwrap();
-        assert_eq!(log["kind"], "dissemination");
+        assert_eq!((&log["kind"], &log["version"]), (&"dissemination".into(), &1.into()));
     }
     world.check();
 }

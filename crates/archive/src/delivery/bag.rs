@@ -216,6 +216,7 @@ async fn manifests(
     finish("manifest", making)
 }
 
+/// The tag manifests, in the order of paths.
 async fn tag_manifests(
     selection: &Selection,
     declaration: &MadeFile,
@@ -223,18 +224,26 @@ async fn tag_manifests(
     algorithms: Algorithms,
 ) -> Result<Vec<(String, MadeFile)>> {
     let mut making = begin(algorithms, Algorithms::NONE);
-    let declaration = ("bagit.txt".to_string(), declaration.clone());
-    for (path, file) in std::iter::once(&declaration).chain(made) {
-        let digests: &Digests = &file.digests;
-        for (algorithm, manifest) in &mut making {
-            line(manifest, &digests.hex(*algorithm).unwrap_or_default(), path)?;
-        }
-    }
+    let mut made: Vec<(&str, &Digests)> =
+        made.iter().map(|(path, file)| (path.as_str(), &file.digests)).collect();
+    made.push(("bagit.txt", &declaration.digests));
+    made.sort_unstable_by_key(|(path, _)| *path);
+    let mut made = made.into_iter().peekable();
     let mut files = selection.files();
-    while let Some(file) = files.try_next().await? {
-        let Some(path) = file.path.strip_prefix("tags/") else { continue };
+    loop {
+        let file = files.try_next().await?;
+        let path = file.as_ref().map(|file| file.path.strip_prefix("tags/"));
+        let Some(path) = path.map_or(Some(None), |tag| tag.map(Some)) else { continue };
+        while let Some((own, digests)) =
+            made.next_if(|(own, _)| path.is_none_or(|path| *own < path))
+        {
+            for (algorithm, manifest) in &mut making {
+                line(manifest, &digests.hex(*algorithm).unwrap_or_default(), own)?;
+            }
+        }
+        let (Some(file), Some(path)) = (&file, path) else { break };
         for (algorithm, manifest) in &mut making {
-            line(manifest, digest_of(&file, *algorithm).unwrap_or_default(), path)?;
+            line(manifest, digest_of(file, *algorithm).unwrap_or_default(), path)?;
         }
     }
     finish("tagmanifest", making)

@@ -51,6 +51,7 @@ impl Observer for () {}
 pub struct MissingFile {
     /// Its path in the object.
     pub path: String,
+    pub bytes: u64,
     pub why: String,
 }
 
@@ -63,6 +64,8 @@ pub enum Written {
     Incomplete(Vec<MissingFile>),
     /// Something that was sent has to be taken back, and cannot be: the package is begun again.
     BeginAgain,
+    /// A file is in cold storage, and has to be thawed first.
+    Frozen(String),
 }
 
 /// Writes a package. With `needs_all`, one that lacks a file is not completed.
@@ -90,6 +93,7 @@ pub async fn write(
     match (fed, wrote) {
         (_, Err(WriteError::CannotRewind)) => Ok(Written::BeginAgain),
         (_, Err(WriteError::Io(error))) => Err(PackageError::Write(error)),
+        (Err(FeedError::Frozen(message)), _) => Ok(Written::Frozen(message)),
         (Err(FeedError::Failed(error)), _) => Err(error.into()),
         (Err(FeedError::WriterEnded), _) => Err(Error::Stopped.into()),
         (Ok(()), Ok(())) if needs_all && !missing.is_empty() => Ok(Written::Incomplete(missing)),
@@ -114,6 +118,7 @@ impl From<Error> for PackageError {
 
 enum FeedError {
     Failed(Error),
+    Frozen(String),
     /// The writer has given up; it says why.
     WriterEnded,
 }
@@ -206,9 +211,10 @@ impl Feed<'_> {
     fn missing(&mut self, member: &Member, error: ReadError) -> Result<(), FeedError> {
         match (error, &member.content) {
             (ReadError::Damaged(why), Content::Stored(file)) => {
-                self.missing.push(MissingFile { path: file.path.clone(), why });
+                self.missing.push(MissingFile { path: file.path.clone(), bytes: file.size, why });
                 Ok(())
             }
+            (ReadError::Frozen(message), _) => Err(FeedError::Frozen(message)),
             (error, _) => Err(Error::from(error).into()),
         }
     }

@@ -10,6 +10,7 @@ pub mod bag;
 pub mod directory;
 pub mod feed;
 pub mod local;
+pub mod ocfl;
 pub mod plan;
 pub mod sink;
 pub mod tar;

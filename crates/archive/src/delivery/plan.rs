@@ -118,6 +118,8 @@ pub struct Plan {
     pub head: Vec<Member>,
     pub tail: Vec<Member>,
     pub totals: Totals,
+    /// All members, where they are not files of a version.
+    pub listed: Option<Arc<Vec<Member>>>,
 }
 
 /// A made file as it is kept between two stages, which compare it and need not make it again.
@@ -148,11 +150,15 @@ impl Plan {
             totals.files += 1;
             totals.bytes += u64::try_from(file.size).unwrap_or(0);
         }
-        Ok(Plan { selection, naming, head, tail: Vec::new(), totals })
+        Ok(Plan { selection, naming, head, tail: Vec::new(), totals, listed: None })
     }
 
     /// All members, in their order.
     pub fn members(&self) -> BoxStream<'static, Result<Member>> {
+        if let Some(listed) = self.listed.clone() {
+            let members = (0..listed.len()).map(move |at| Ok(listed[at].clone()));
+            return stream::iter(members).boxed();
+        }
         let naming = self.naming.clone();
         let stored = self.selection.files().map_ok(move |file| Member {
             path: naming.name(&file.path),

@@ -87,7 +87,13 @@ pub fn prepare(app: &Arc<App>, said: Vec<Said>, wanted: &Wanted) -> Result<Vec<P
     refuse(problems)?;
     let mut problems = Vec::new();
     let (mut orders, mut taken) = (Vec::with_capacity(prepared.len()), HashSet::new());
+    let mut named = HashSet::new();
     for found in prepared {
+        if !named.insert(found.object.id) {
+            let message = format!("{} is named twice; name it once", found.object.identifier);
+            problems.push((found.line, Error::permanent("restored_twice", message)));
+            continue;
+        }
         let collection = &found.object.collection;
         if !profiles.contains_key(collection) {
             let name = collection.clone();

@@ -13,6 +13,7 @@ create table restores (
   version bigint not null,
   place text collate "C" not null,              -- as it may be shown
   stem text collate "C" not null,               -- the same without what archives are called
+  request text collate "C" not null,            -- JSON: what is wanted, and where to
   package text collate "C" not null,            -- JSON: what was found out while it was written
   bytes bigint not null default 0,              -- of the files that were delivered
   missing bigint not null default 0,            -- files that no store had intact
@@ -34,5 +35,6 @@ create table thaw_requests (
   key text collate "C" not null,
   asked_at bigint not null,
   ready_at bigint,                              -- when it was found readable
+  readable_until bigint,
   primary key (job, store, key)
 );

@@ -13,6 +13,7 @@ create table restores (
   version integer not null,
   place text not null,              -- as it may be shown
   stem text not null,               -- the same without what archives are called
+  request text not null,            -- JSON: what is wanted, and where to
   package text not null,            -- JSON: what was found out while it was written
   bytes integer not null default 0,              -- of the files that were delivered
   missing integer not null default 0,            -- files that no store had intact
@@ -34,5 +35,6 @@ create table thaw_requests (
   key text not null,
   asked_at integer not null,
   ready_at integer,                              -- when it was found readable
+  readable_until integer,
   primary key (job, store, key)
 );

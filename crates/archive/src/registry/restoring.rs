@@ -5,7 +5,7 @@ use crate::delivery::plan::{MadeRecord, Totals};
 use crate::model::error::Result;
 use crate::model::event::Event;
 use crate::model::item::stem;
-use crate::model::restore::{Destination, Order};
+use crate::model::restore::Order;
 use crate::premis::{EventType, Role};
 use crate::registry::events;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
@@ -70,6 +70,7 @@ pub struct Restore {
     pub object: i64,
     pub version: i64,
     pub place: String,
+    pub order: Order,
     pub package: Package,
     pub began_at: Micros,
     pub delivered_at: Option<Micros>,
@@ -79,15 +80,16 @@ pub struct Restore {
 
 impl FromRow for Restore {
     fn from_row(row: &Row<'_>) -> db::Result<Restore> {
-        let text: String = row.get(5)?;
-        let package = serde_json::from_str(&text)
-            .map_err(|e| db::Error::Other("a restore".to_string(), e.to_string()))?;
+        let wrong = |e: serde_json::Error| db::Error::Other("a restore".into(), e.to_string());
+        let package = serde_json::from_str(&row.get::<String>(5)?).map_err(wrong)?;
+        let order = serde_json::from_str(&row.get::<String>(10)?).map_err(wrong)?;
         Ok(Restore {
             job: row.get(0)?,
             batch: row.get(1)?,
             object: row.get(2)?,
             version: row.get(3)?,
             place: row.get(4)?,
+            order,
             package,
             began_at: row.get(6)?,
             delivered_at: row.get(7)?,
@@ -106,6 +108,7 @@ pub fn find(tx: &mut Tx<'_>, job: i64) -> Result<Option<Restore>> {
 pub fn save(tx: &mut Tx<'_>, restore: &Restore) -> queue::Result<()> {
     const SAVE: Statement = statement!(restores::save_restore);
     let package = serde_json::json!(restore.package).to_string();
+    let order = serde_json::json!(restore.order).to_string();
     tx.send(
         &SAVE,
         &db::params![
@@ -116,7 +119,8 @@ pub fn save(tx: &mut Tx<'_>, restore: &Restore) -> queue::Result<()> {
             &restore.place,
             stem(&restore.place),
             &package,
-            restore.began_at
+            restore.began_at,
+            &order
         ],
     )?;
     Ok(())
@@ -181,6 +185,8 @@ pub fn event(installation: &str, restore: &Restore, order: &Order, at: Micros) -
 /// Says that nothing of a restore is left but what was delivered.
 pub fn cleaned(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
     const CLEANED: Statement = statement!(restores::restore_cleaned);
+    const THAWS: Statement = statement!(restores::forget_thaws);
+    tx.send(&THAWS, &db::params![job])?;
     let now = tx.now();
     tx.send(&CLEANED, &db::params![job, now])?;
     Ok(())
@@ -199,13 +205,20 @@ pub fn empty_directories(
 }
 
 /// A restore that begins.
-pub(crate) fn begin(job: i64, batch: Option<i64>, object: i64, order: &Order, now: Micros) -> Restore {
+pub(crate) fn begin(
+    job: i64,
+    batch: Option<i64>,
+    object: i64,
+    order: &Order,
+    now: Micros,
+) -> Restore {
     Restore {
         job,
         batch,
         object,
         version: order.version,
-        place: Destination::to_string(&order.to),
+        place: order.to.to_string(),
+        order: order.clone(),
         package: Package::default(),
         began_at: now,
         delivered_at: None,
@@ -270,4 +283,40 @@ pub fn delivered_totals(tx: &mut Tx<'_>, batch: i64) -> Result<(i64, i64)> {
 pub fn deliveries(tx: &mut Tx<'_>, batch: i64, after: i64, limit: i64) -> Result<Vec<Delivery>> {
     const LIST: Statement = statement!(restores::list_restores);
     Ok(tx.query(&LIST, &db::params![batch, after, limit])?)
+}
+
+/// Restores that ended without being delivered, and have not been cleaned up after: with when they
+/// failed, if they did.
+pub fn left_over(
+    tx: &mut Tx<'_>,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<(Restore, Option<Micros>)>> {
+    const LEFT: Statement = statement!(restores::uncleaned_restores);
+    let rows: Vec<(i64, Option<Micros>)> = tx.query(&LEFT, &db::params![after, limit])?;
+    let mut found = Vec::with_capacity(rows.len());
+    for (job, failed_at) in rows {
+        found.extend(find(tx, job)?.map(|restore| (restore, failed_at)));
+    }
+    Ok(found)
+}
+
+/// Deliveries whose time is over.
+pub fn expired(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Restore>> {
+    const EXPIRED: Statement = statement!(restores::expired_restores);
+    let now = tx.now();
+    let rows: Vec<(i64,)> = tx.query(&EXPIRED, &db::params![now, limit])?;
+    let mut found = Vec::with_capacity(rows.len());
+    for (job,) in rows {
+        found.extend(find(tx, job)?);
+    }
+    Ok(found)
+}
+
+/// Says that the archive has removed what it delivered.
+pub fn removed(tx: &mut Tx<'_>, job: i64) -> Result<()> {
+    const REMOVED: Statement = statement!(restores::restore_removed);
+    let now = tx.now();
+    tx.send(&REMOVED, &db::params![job, now])?;
+    Ok(())
 }

@@ -12,7 +12,8 @@ use crate::model::error::{Error, Result};
 use crate::registry::bad_copy::{self, BadCopy};
 use crate::registry::view::{self, CopyView, FileView, ObjectView};
 use bytes::Bytes;
-use ocfl::Object;
+use ocfl::{Object, Sealed};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
@@ -47,6 +48,8 @@ pub struct Copies {
     /// Who reads, for the events about what turns out bad.
     pub(super) operator: String,
     pub(super) ranked: Vec<RankedCopy>,
+    /// Content that was found bad in this run: the store and the digest.
+    pub(super) known_bad: Mutex<HashSet<(String, String)>>,
 }
 
 /// A copy, and what is known of it in this run.
@@ -66,6 +69,8 @@ pub(super) struct Unusable {
     /// Whether it may pass, and the breaker that it concerns.
     pub target: Option<String>,
     pub is_transient: bool,
+    /// The copy is not what it should be, and not only out of reach.
+    pub is_damage: bool,
 }
 
 impl Unusable {
@@ -75,6 +80,7 @@ impl Unusable {
             message: error.to_string(),
             target: Some(super::target(store)),
             is_transient: error.is_transient(),
+            is_damage: false,
         }
     }
 
@@ -148,7 +154,13 @@ impl Copies {
                 ),
             ));
         }
-        Ok(Copies { app: app.clone(), object, operator: operator.to_string(), ranked })
+        Ok(Copies {
+            app: app.clone(),
+            object,
+            operator: operator.to_string(),
+            ranked,
+            known_bad: Mutex::default(),
+        })
     }
 
     /// The stores, best first.
@@ -159,6 +171,42 @@ impl Copies {
     /// The stores that keep their copy in cold storage.
     pub fn is_cold(&self, store: &str) -> bool {
         self.ranked.iter().any(|copy| copy.view.store == store && copy.is_cold)
+    }
+
+    /// The copies that can be opened, best first; why the others cannot.
+    pub async fn opened(&self, troubles: &mut Vec<String>) -> Result<Vec<(Place, Arc<Object>)>> {
+        let mut opened = Vec::new();
+        for copy in &self.ranked {
+            match self.open(copy).await? {
+                Ok(both) => opened.push(both.clone()),
+                Err(why) => troubles.push(why.message),
+            }
+        }
+        Ok(opened)
+    }
+
+    /// Whether a copy that can be read at once is not known to be bad.
+    pub fn has_warm(&self) -> bool {
+        self.ranked.iter().any(|copy| !copy.is_cold && copy.view.state == CopyState::Good)
+    }
+
+    /// Where a file's content is in the best cold copy that has it.
+    pub async fn cold_place(&self, file: &StoredFile) -> Result<Option<ColdFile>> {
+        let mut last = None;
+        for copy in self.ranked.iter().filter(|copy| copy.is_cold) {
+            match self.open(copy).await? {
+                Ok((place, object)) => {
+                    if let Some(content) = Sealed::Object(object).find(&file.sha512) {
+                        return Ok(Some(ColdFile { place: place.clone(), key: content.key }));
+                    }
+                }
+                Err(why) => last = Some(why),
+            }
+        }
+        match last {
+            Some(why) if why.is_transient => Err(why.into_error()),
+            _ => Ok(None),
+        }
     }
 
     /// Opens a copy: the store, and the object in it. K2: one that is damaged is recorded as bad.
@@ -172,7 +220,8 @@ impl Copies {
         match copy.opened.get_or_try_init(|| copy.open_once(&self.app)).await {
             Ok(opened) => Ok(Ok(opened)),
             Err((error, fault)) => {
-                let why = Unusable::of(&copy.view.store, &error);
+                let is_damage = fault.is_some();
+                let why = Unusable { is_damage, ..Unusable::of(&copy.view.store, &error) };
                 copy.give_up(why.clone());
                 if let Some(fault) = fault {
                     let bad = self.bad_copy(copy, &copy.view.key, fault);
@@ -208,6 +257,13 @@ impl Copies {
     pub async fn read_whole(&self, file: &StoredFile) -> Result<Bytes, ReadError> {
         self.read(file).whole().await
     }
+}
+
+/// Content in cold storage.
+#[derive(Debug, Clone)]
+pub struct ColdFile {
+    pub place: Place,
+    pub key: String,
 }
 
 /// Refuses objects of which there is nothing to read.

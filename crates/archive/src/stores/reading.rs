@@ -11,6 +11,7 @@ use crate::registry::bad_copy::{self, BadCopy};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use ocfl::{Algorithm, Sealed, SingleHasher};
+use std::sync::PoisonError;
 use store::{ByteStream, ErrorKind};
 
 /// A part of a file on its way.
@@ -165,9 +166,9 @@ impl<'a> FileReader<'a> {
             let (place, object) = match self.copies.open(copy).await? {
                 Ok(opened) => opened,
                 Err(why) => {
-                    self.pass(match why.is_transient {
-                        true => Trouble::Failed(why.into_error()),
-                        false => Trouble::Bad(why.message),
+                    self.pass(match why.is_damage {
+                        true => Trouble::Bad(why.message),
+                        false => Trouble::Failed(why.into_error()),
                     });
                     continue;
                 }
@@ -178,6 +179,16 @@ impl<'a> FileReader<'a> {
                 self.pass(Trouble::Bad(message));
                 continue;
             };
+            let bad = (copy.view.store.clone(), self.file.sha512.clone());
+            let is_bad = {
+                let known = &self.copies.known_bad;
+                known.lock().unwrap_or_else(PoisonError::into_inner).contains(&bad)
+            };
+            if is_bad {
+                let message = format!("store {}: {} is damaged", copy.view.store, content.key);
+                self.pass(Trouble::Bad(message));
+                continue;
+            }
             match place.root.store().get(&content.key, None).await {
                 Ok(found) => {
                     self.open = Some(OpenFile {
@@ -243,6 +254,8 @@ impl<'a> FileReader<'a> {
             ..self.copies.bad_copy(copy, key, fault.to_string())
         };
         let message = format!("store {}: {key} {fault}", copy.view.store);
+        let bad = (copy.view.store.clone(), self.file.sha512.clone());
+        self.copies.known_bad.lock().unwrap_or_else(PoisonError::into_inner).insert(bad);
         tracing::warn!(store = copy.view.store, key, "{fault}; another copy is read");
         self.copies.app.db.write(move |tx| bad_copy::record(tx, &found)).await?;
         self.pass(Trouble::Bad(message));

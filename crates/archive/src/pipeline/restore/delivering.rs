@@ -9,10 +9,10 @@ use crate::delivery::verify::{self, Fault};
 use crate::model::error::{Error, Result, into_queue};
 use crate::model::restore::Container;
 use crate::pipeline::failpoint;
+use crate::registry::logs::{self, LoggedEvent};
 use crate::registry::restoring;
 use crate::stores::copies::Copies;
 use futures_util::StreamExt;
-use ocfl::rfc3339;
 use queue::runtime::Stop;
 use queue::{Outcome, StageSettings};
 use std::path::{Path, PathBuf};
@@ -34,18 +34,21 @@ impl Step for DeliveringStep {
             return Ok(Outcome::Skip("it was delivered before".to_string()));
         }
         if !run.restore.package.is_written {
-            making::make(&mut run).await?;
+            if let Some(wait) = making::make(&mut run).await? {
+                return Ok(wait);
+            }
             failpoint("delivering.written");
         }
         let copies = run.copies().await?;
         match run.local() {
-            Some(place) => deliver_local(&mut run, &place).await?,
+            Some(place) => deliver_local(&mut run, &copies, &place).await?,
             None => s3::verify(&mut run).await?,
         }
         failpoint("delivering.published");
         let now = run.app.db.read(|tx| Ok::<_, Error>(tx.now())).await?;
         let event = restoring::event(&run.app.installation, &run.restore, &run.order, now);
-        add_logs(&run, &copies, &event).await;
+        let logged = LoggedEvent::new(event.clone(), Some(run.order.version), Some(run.id()));
+        logs::write(run.app, &run.object.identifier, copies.stores(), &logged).await;
         let (restore, order) = (run.restore.clone(), run.order.clone());
         run.context.record(move |tx| {
             restoring::record_delivery(tx, &restore, &order, &event).map_err(into_queue)
@@ -54,10 +57,10 @@ impl Step for DeliveringStep {
     }
 }
 
-async fn deliver_local(run: &mut Run<'_>, place: &LocalPlace) -> Result<()> {
+async fn deliver_local(run: &mut Run<'_>, copies: &Copies, place: &LocalPlace) -> Result<()> {
     let is_published = place.is_published();
     let path = if is_published { place.path.clone() } else { place.unfinished() };
-    let plan = making::written_plan(run).await?;
+    let plan = making::written_plan(run, copies).await?;
     match read_back(run, &plan, &path).await {
         Ok((bytes, sha256)) => {
             let package = &mut run.restore.package;
@@ -141,39 +144,5 @@ async fn read_back(run: &Run<'_>, plan: &Plan, path: &Path) -> Result<Found, Fau
             Err(_) => Err(Fault::Failed(Error::Stopped)),
         },
         () = watching => Err(Fault::Failed(Error::Stopped)),
-    }
-}
-
-/// Keeps the event with the object in each store. One that cannot be written now is in the registry
-/// all the same.
-async fn add_logs(run: &Run<'_>, copies: &Copies, event: &crate::model::event::Event) {
-    let name = format!("{}.json", event.id);
-    let mut body = serde_json::json!(event);
-    if let Some(body) = body.as_object_mut() {
-        let at = jiff::Timestamp::from_microsecond(event.at).map(|at| at.to_string());
-        body.insert("at".to_string(), at.unwrap_or_else(|_| rfc3339(std::time::UNIX_EPOCH)).into());
-        body.insert("version".to_string(), run.restore.version.into());
-    }
-    let body = format!("{body}\n").into_bytes();
-    for store in copies.stores() {
-        let added = match run.app.stores.get(store).await {
-            Ok(place) => {
-                let id = &run.object.identifier;
-                place.root.add_log(id, &name, body.clone().into()).await
-            }
-            Err(error) => {
-                tracing::warn!(store, %error, "the event of a restore is not in the object's logs");
-                continue;
-            }
-        };
-        match added {
-            Ok(()) => {}
-            // A run before this one has written it.
-            Err(ocfl::Error::Store(error))
-                if error.kind() == store::ErrorKind::PreconditionFailed => {}
-            Err(error) => {
-                tracing::warn!(store, %error, "the event of a restore is not in the object's logs");
-            }
-        }
     }
 }

@@ -1,11 +1,12 @@
 //! Writes a package, and goes on with what an earlier run has written of it.
 
-use super::{Run, Telling, s3};
+use super::{Run, Telling, s3, thawing};
 use crate::blocking::blocking;
 use crate::delivery::bag::{self, BagSpec};
 use crate::delivery::directory::DirectoryWriter;
 use crate::delivery::feed::{self, MissingFile, PackageError, Written};
 use crate::delivery::local::{LocalPlace, taken, unwritable};
+use crate::delivery::ocfl;
 use crate::delivery::plan::{Naming, Plan, Selection};
 use crate::delivery::sink::{FileSink, GzipSink, Sink};
 use crate::delivery::tar::TarWriter;
@@ -22,6 +23,7 @@ use crate::registry::premis;
 use crate::stores::copies::Copies;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use queue::Outcome;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
@@ -31,7 +33,8 @@ use std::sync::Arc;
 const BEGINNINGS_MAX: u32 = 20;
 
 /// Writes the package to its destination, where it waits to be read again.
-pub async fn make(run: &mut Run<'_>) -> Result<()> {
+/// An outcome says that it has to wait first.
+pub async fn make(run: &mut Run<'_>) -> Result<Option<Outcome>> {
     let copies = run.copies().await?;
     if let Some(place) = run.local() {
         if place.is_taken() && !place.is_published() {
@@ -51,7 +54,7 @@ pub async fn make(run: &mut Run<'_>) -> Result<()> {
         package.totals(plan.totals);
         (package.head, package.tail) = plan.made();
         if package.is_written {
-            return Ok(());
+            return Ok(None);
         }
         let written = match run.local() {
             Some(place) => write_local(run, &copies, &plan, &place).await?,
@@ -59,15 +62,34 @@ pub async fn make(run: &mut Run<'_>) -> Result<()> {
         };
         match written {
             Written::Complete(found) => {
-                missing.extend(found);
                 let package = &mut run.restore.package;
                 package.is_written = true;
-                package.files = plan.totals.files.saturating_sub(missing.len() as u64);
+                // Those of an earlier plan are not in this one.
+                let bytes: u64 = found.iter().map(|file| file.bytes).sum();
+                package.files = package.files.saturating_sub(found.len() as u64);
+                package.content_bytes = package.content_bytes.saturating_sub(bytes);
+                missing.extend(found);
                 package.missing = missing;
-                if package.files == 0 && !package.missing.is_empty() {
-                    return Err(Error::permanent("no_intact_copy", package.missing[0].why.clone()));
+                if package.files == 0
+                    && let Some(first) = package.missing.first()
+                {
+                    return Err(Error::permanent("no_intact_copy", first.why.clone()));
                 }
-                return Ok(());
+                return Ok(None);
+            }
+            // What was thawed is cold again, or only a cold copy has it intact.
+            Written::Frozen(message) => {
+                return match thawing::ask(run, &copies).await? {
+                    Some(outcome) => Ok(Some(outcome)),
+                    None => Err(Error::transient("content_frozen", message)),
+                };
+            }
+            Written::Incomplete(found) if run.order.arrangement == Arrangement::Ocfl => {
+                let why = found.first().map(|file| file.why.clone()).unwrap_or_default();
+                return Err(Error::permanent(
+                    "no_intact_copy",
+                    format!("{why}; restore it as a directory or a bag, which have the rest"),
+                ));
             }
             Written::Incomplete(found) => missing.extend(found),
             Written::BeginAgain => {}
@@ -132,6 +154,9 @@ fn bag_base(to: &Destination, container: Container) -> String {
 
 async fn plan(run: &Run<'_>, copies: &Copies, missing: &[MissingFile]) -> Result<Plan> {
     let selection = selection(run, missing);
+    if run.order.arrangement == Arrangement::Ocfl {
+        return ocfl::plan(copies, selection).await;
+    }
     if run.order.arrangement != Arrangement::Bag {
         let naming = naming(run, &selection).await?;
         return Plan::files(selection, naming).await;
@@ -153,7 +178,10 @@ async fn plan(run: &Run<'_>, copies: &Copies, missing: &[MissingFile]) -> Result
 }
 
 /// The plan of a package that was written, by this run or one before it.
-pub async fn written_plan(run: &Run<'_>) -> Result<Plan> {
+pub async fn written_plan(run: &Run<'_>, copies: &Copies) -> Result<Plan> {
+    if run.order.arrangement == Arrangement::Ocfl {
+        return plan(run, copies, &[]).await;
+    }
     let package = &run.restore.package;
     let selection = selection(run, &package.missing);
     let naming = naming(run, &selection).await?;

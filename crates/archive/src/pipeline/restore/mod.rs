@@ -43,7 +43,7 @@ const FILE_STAGES: [StageEntry; 3] = [
 ];
 
 /// A stage of a restore.
-trait Step: 'static {
+pub trait Step: 'static {
     const NAME: &'static str;
 
     fn defaults() -> StageSettings {

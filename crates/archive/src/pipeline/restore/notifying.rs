@@ -2,8 +2,8 @@
 
 use super::{Run, Step};
 use crate::blocking::blocking;
-use crate::model::error::Result;
-use crate::registry::restoring;
+use crate::model::error::{Result, into_queue};
+use crate::registry::{messages, restoring};
 use queue::{Outcome, StageSettings};
 
 pub struct NotifyingStep;
@@ -20,8 +20,19 @@ impl Step for NotifyingStep {
         if let Some(place) = run.local() {
             blocking(move || place.clean()).await?;
         }
-        let job = run.id();
-        run.context.record(move |tx| restoring::cleaned(tx, job));
+        let collection = run.object.collection.clone();
+        let name = collection.clone();
+        let read = move |tx: &mut db::Tx<'_>| crate::registry::collection::find(tx, &name);
+        let profile = run.app.db.read(read).await?.unwrap_or_default();
+        let (job, identifier) = (run.id(), run.object.identifier.clone());
+        let restore = run.restore.clone();
+        run.context.record(move |tx| {
+            if profile.callback.is_some() {
+                messages::add_delivery(tx, &collection, &identifier, &restore)
+                    .map_err(into_queue)?;
+            }
+            restoring::cleaned(tx, job)
+        });
         Ok(Outcome::success())
     }
 }

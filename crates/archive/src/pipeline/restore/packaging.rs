@@ -16,7 +16,9 @@ impl Step for PackagingStep {
     }
 
     async fn run(mut run: Run<'_>) -> Result<Outcome> {
-        making::make(&mut run).await?;
+        if let Some(wait) = making::make(&mut run).await? {
+            return Ok(wait);
+        }
         failpoint("packaging.written");
         run.save();
         Ok(Outcome::success())

@@ -102,7 +102,7 @@ pub async fn write(run: &mut Run<'_>, copies: &Copies, plan: &Plan) -> Result<Wr
         let options =
             PutOptions { condition: Condition::IfAbsent, resume: true, ..PutOptions::default() };
         let put = async {
-            let put = store.put(&key, Body::from_stream(body.boxed(), None), &options).await;
+            let put = store.put(&key, Body::from_stream(body.fuse().boxed(), None), &options).await;
             put.map(drop)
         };
         tokio::join!(put, feeding)
