@@ -23,7 +23,7 @@ pub struct Cli {
 /// The commands by what people do with them.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Deposit", &["ingest", "deposit", "work", "watch", "collection"]),
-    ("Look", &["status", "objects", "batches", "jobs", "export"]),
+    ("Look", &["status", "objects", "batches", "jobs", "restore", "export"]),
     ("Operate", &["check", "registry", "queue", "config", "doctor", "db"]),
     ("Standards", &["bag", "manifest", "identify", "formats", "ocfl", "store"]),
     ("Tools", &["demo", "bench", "completions", "man", "help"]),
@@ -94,6 +94,8 @@ pub enum Command {
     Ingest(cmd::ingest::Args),
     /// Hand something over and get a receipt; workers do the rest
     Deposit(cmd::deposit::Args),
+    /// Restore objects to a directory, an archive file or a bucket
+    Restore(cmd::restore::Args),
     /// Work on what was deposited, until stopped
     Work(cmd::work::Args),
     /// Drop folders and receiving buckets: what they see and wait for
@@ -149,6 +151,7 @@ impl Command {
         match self {
             Command::Ingest(args) => cmd::ingest::run(args, global),
             Command::Deposit(args) => cmd::deposit::run(args, global),
+            Command::Restore(args) => cmd::restore::run(args, global),
             Command::Work(args) => cmd::work::run(args, global),
             Command::Watch(args) => cmd::watch::run(args, global),
             Command::Status(args) => cmd::status::run(args, global),

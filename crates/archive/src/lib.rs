@@ -4,6 +4,7 @@
 pub mod app;
 mod blocking;
 pub mod config;
+pub mod delivery;
 pub mod identifier;
 pub mod intake;
 pub mod metadata;
@@ -47,4 +48,5 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!(19, "0019_told"),
     queue::MIGRATIONS[8],
     migration!(21, "0021_bad_copies"),
+    migration!(22, "0022_restores"),
 ];

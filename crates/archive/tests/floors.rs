@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The top-level modules, from the ground up. ARCHITECTURE.md says what each floor is for.
 const FLOORS: [&[&str]; 4] = [
     &["blocking", "config", "identifier", "metadata", "model", "premis", "report", "xml"],
-    &["app", "package", "registry", "stores", "transfer"],
+    &["app", "delivery", "package", "registry", "stores", "transfer"],
     &["pipeline"],
     &["intake", "scheduler", "setup", "watch", "worker"],
 ];

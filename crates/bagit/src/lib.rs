@@ -31,6 +31,7 @@ pub use source::Serialization;
 pub use source::open::Bag;
 pub use summary::Summary;
 pub use validate::{Limits, Mode, Options, Report, is_bomb};
+pub use write::tar_blocks;
 pub use write::{
     TarBag, UpdateOptions, WriteOptions, Written, create, create_in_place, create_tar, update,
 };

@@ -25,6 +25,7 @@ pub mod objects;
 pub mod ocfl;
 pub mod queue;
 pub mod registry;
+pub mod restore;
 pub mod same_name;
 pub mod status;
 pub mod store;

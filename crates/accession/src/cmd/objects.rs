@@ -1,5 +1,7 @@
 //! `accession objects …`: what is kept.
 
+mod cat;
+
 use super::app;
 use crate::cli::Global;
 use crate::error_code::ErrorCode;
@@ -23,6 +25,7 @@ use std::sync::Arc;
   accession objects show ark:/99999/fk4c9k31
   accession objects files box-17 --version 1
   accession objects events box-17
+  accession objects cat box-17 data/letter.txt
 
 An object is named by its identifier, or by a local identifier.")]
 pub struct Args {
@@ -54,6 +57,8 @@ Times are UTC. A year, a month or a day begins with --from and ends with --until
     /// List what has happened to an object
     #[command(after_help = "Example:\n  accession objects events ark:/99999/fk4c9k31")]
     Events(Events),
+    /// Write a file of an object to standard output
+    Cat(cat::Args),
     /// List an object's versions
     #[command(after_help = "Example:\n  accession objects versions box-17")]
     Versions(One),
@@ -126,6 +131,7 @@ struct Events {
 pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
     let (app, _) = app::open_small(global)?;
     match args.command {
+        Command::Cat(args) => cat::run(&app, &args),
         Command::List(args) => list(&app, args, global),
         Command::Show(args) => show(&app, &args.object, global),
         Command::Files(args) => files(&app, &args, global),
@@ -368,16 +374,7 @@ const PAGE: i64 = 1000;
 
 fn files(app: &Arc<App>, args: &Files, global: &Global) -> Result<Exit, Failure> {
     let object = find(app, &args.object)?;
-    let version = args.version.unwrap_or(object.version);
-    if version < 1 || version > object.version {
-        return Err(Failure::not_found(
-            ErrorCode::UnknownVersion,
-            format!(
-                "{} has no version {version}; its versions are 1 to {}",
-                object.identifier, object.version
-            ),
-        ));
-    }
+    let version = view::check_version(&object, args.version)?;
     let headers = ["path", "bytes", "format", "name", "since", "sha512"];
     let mut list = global.json.then(|| output::JsonList::begin("files")).transpose()?;
     let mut after = String::new();

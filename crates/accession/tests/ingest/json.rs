@@ -76,6 +76,9 @@ objects show box-17
 objects files box-17
 objects events box-17
 objects versions box-17
+restore box-17 --to @/restored.tar
+restore box-17 --to @/restored --dry-run
+restore box-17 --to @/restored --enqueue
 batches list
 batches show 2
 batches show 3

@@ -257,12 +257,29 @@ pub fn database_of_its_own() -> Option<String> {
     Some(format!("{base}/{name}"))
 }
 
-/// Every failpoint of the sources, so that a new one cannot be forgotten.
+/// Where restores are in the sources.
+const RESTORES: &str = "pipeline/restore";
+
+/// Every failpoint of an ingest in the sources, so that a new one cannot be forgotten.
 pub fn failpoints() -> Vec<String> {
-    fn collect(directory: &Path, names: &mut Vec<String>) {
+    let stages = archive::pipeline::ingest::PIPELINE.stage_names();
+    let names = failpoints_of(stages, "", &|path| !path.ends_with(RESTORES));
+    assert!(names.len() > 20, "{names:?}");
+    names
+}
+
+/// Every failpoint of a restore.
+pub fn failpoints_of_restores() -> Vec<String> {
+    failpoints_of(archive::pipeline::restore::OBJECT.stage_names(), RESTORES, &|_| true)
+}
+
+fn failpoints_of(stages: Vec<&str>, below: &str, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<String> {
+    fn collect(directory: &Path, is_wanted: &dyn Fn(&Path) -> bool, names: &mut Vec<String>) {
         for entry in std::fs::read_dir(directory).unwrap().flatten() {
             if entry.path().is_dir() {
-                collect(&entry.path(), names);
+                if is_wanted(&entry.path()) {
+                    collect(&entry.path(), is_wanted, names);
+                }
                 continue;
             }
             let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
@@ -271,12 +288,11 @@ pub fn failpoints() -> Vec<String> {
             }
         }
     }
-    let mut names: Vec<String> =
-        archive::pipeline::ingest::PIPELINE.stage_names().into_iter().map(str::to_string).collect();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../archive/src"), &mut names);
+    let mut names: Vec<String> = stages.into_iter().map(str::to_string).collect();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../archive/src").join(below);
+    collect(&sources, is_wanted, &mut names);
     names.sort();
     names.dedup();
-    assert!(names.len() > 20, "{names:?}");
     names
 }
 

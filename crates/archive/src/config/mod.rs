@@ -18,6 +18,7 @@ pub use load::{FILE_NAME, Flags, Loaded};
 pub use origin::{Entry, Origin};
 pub(crate) use place::{place, readings};
 pub use secret::read_secret;
+pub use sections::ThawTier;
 pub use sections::{
     AllowPrivate, Config, EzidSection, FetchSection, IdentifiersSection, LimitsSection,
     MailSection, MailSecurity, StageSection, StoreSection, UploadSection, WatchSection,

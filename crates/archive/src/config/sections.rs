@@ -34,6 +34,20 @@ pub struct StoreSection {
     pub concurrency: Option<usize>,
     pub sse: Option<String>,
     pub sse_kms_key_id: Option<String>,
+    pub restore_priority: Option<u8>,
+    pub thaw_tier: Option<ThawTier>,
+    pub thaw_days: Option<u32>,
+    pub thaw_look_seconds: Option<u32>,
+}
+
+/// How fast, and at what price, cold content is thawed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThawTier {
+    Expedited,
+    #[default]
+    Standard,
+    Bulk,
 }
 
 impl StoreSection {

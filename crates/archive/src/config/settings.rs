@@ -31,6 +31,15 @@ pub const SETTINGS: &[Setting] = &[
     number("stores.*.concurrency", 1, 256, "requests to an S3 store at once; none: 32"),
     text("stores.*.sse", "how an S3 server encrypts: AES256, aws:kms or aws:kms:dsse"),
     text("stores.*.sse_kms_key_id", "the key for that, where it is not the server's default"),
+    number("stores.*.restore_priority", 0, 99, "restores read from the lowest number; none: 50"),
+    text("stores.*.thaw_tier", "how fast cold content is thawed: expedited, standard or bulk"),
+    number("stores.*.thaw_days", 1, 365, "how long thawed content can be read; none: 7"),
+    number(
+        "stores.*.thaw_look_seconds",
+        1,
+        DAY_SECONDS,
+        "how often is looked whether content is thawed; none: 900",
+    ),
     text("work_space.name", "how jobs and workers call this work space"),
     text("work_space.path", "where jobs keep what they download and unpack"),
     number("work_space.admit_percent", 1, 95, "jobs are admitted up to this share of it"),
@@ -135,6 +144,13 @@ pub const SETTINGS: &[Setting] = &[
     text("collections.*.checks.*.fails", "job or warning"),
     number("collections.*.fixity_days", 1, 3650, "days between two fixity checks of a copy"),
     text("collections.*.results_beside", "write receipts and results beside packages"),
+    text("collections.*.restore_to", "the directory or s3://… that restores are delivered to"),
+    number(
+        "collections.*.restored_keep_days",
+        1,
+        36_500,
+        "how long what was delivered there stays",
+    ),
 ];
 
 /// The setting of a key such as `stores.main.url`.

@@ -7,3 +7,4 @@ pub mod early;
 pub mod pending;
 pub mod precheck;
 pub mod received;
+pub mod restoring;

@@ -282,6 +282,7 @@ async fn check_identity(
         mode: options.mode,
         minted_by: MintedBy::Nobody,
         title: None,
+        place: None,
     };
     let looked: Result<(Option<Found>, Vec<String>)> = app
         .db

@@ -6,6 +6,7 @@
 pub mod batch;
 pub mod ingest;
 pub mod outbox;
+pub mod restore;
 pub mod sweep;
 
 use crate::app::App;
@@ -15,8 +16,15 @@ use queue::{PipelineSettings, StageSettings};
 use std::sync::Arc;
 
 /// Every pipeline of the archive.
-pub const ALL: [&Pipeline; 5] =
-    [&batch::PIPELINE, &ingest::PIPELINE, &sweep::PIPELINE, &outbox::REPORT, &outbox::CALLBACK];
+pub const ALL: [&Pipeline; 7] = [
+    &batch::PIPELINE,
+    &ingest::PIPELINE,
+    &restore::OBJECT,
+    &restore::FILE,
+    &sweep::PIPELINE,
+    &outbox::REPORT,
+    &outbox::CALLBACK,
+];
 
 /// A stage of a pipeline.
 pub trait Stage: 'static {

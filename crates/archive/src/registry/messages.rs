@@ -6,6 +6,7 @@ use crate::model::id::MessageId;
 use crate::model::pipelines;
 use crate::model::profile::ReportFormat;
 use crate::registry::ingest::Ingest;
+use crate::registry::restoring::Restore;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::add;
 use queue::{BatchId, Catalog, JobId, NewJob};
@@ -90,6 +91,37 @@ pub fn add_callback(tx: &mut Tx<'_>, job: JobId, ingest: &Ingest) -> Result<()> 
     });
     let message = Message::Callback { collection: ingest.collection.clone(), body };
     add(tx, ingest.batch, Some(job), &message).map(|_| ())
+}
+
+/// Tells a collection's callback that an object was delivered, and where it is.
+pub fn add_delivery(
+    tx: &mut Tx<'_>,
+    collection: &str,
+    identifier: &str,
+    restore: &Restore,
+) -> Result<()> {
+    let package = &restore.package;
+    let missing: Vec<&str> = package.missing.iter().map(|file| file.path.as_str()).collect();
+    let time = |at: Option<Micros>| {
+        at.and_then(|at| jiff::Timestamp::from_microsecond(at).ok()).map(|at| at.to_string())
+    };
+    let body = serde_json::json!({
+        "job": restore.job,
+        "batch": restore.batch,
+        "collection": collection,
+        "status": "delivered",
+        "identifier": identifier,
+        "version": restore.version,
+        "place": restore.place,
+        "files": package.files,
+        "bytes": package.content_bytes,
+        "package_bytes": package.bytes,
+        "sha256": package.sha256,
+        "missing": missing,
+        "kept_until": time(restore.kept_until),
+    });
+    let message = Message::Callback { collection: collection.to_string(), body };
+    add(tx, restore.batch, Some(restore.job), &message).map(|_| ())
 }
 
 /// A message, and when it was written and sent.

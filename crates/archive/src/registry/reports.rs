@@ -2,6 +2,7 @@
 
 use crate::model::error::Result;
 use crate::registry::ingest::Summary;
+use crate::registry::restoring::{self, Delivery};
 use crate::report::{
     self as told, BatchReport, CancelLine, ChangeLine, DEPOSIT_AGAIN, FailureLine, FormatCount,
     Head, ObjectLine, REQUEUE, ReviewLine, SUPERSEDED, UnfinishedLine,
@@ -9,6 +10,7 @@ use crate::report::{
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::replacing::{self, Replacement};
 use queue::rules::{batch, report};
+use queue::view::show_time;
 use queue::{BatchId, BatchState, Catalog, Content, JobId, WorkerId};
 use std::collections::BTreeMap;
 
@@ -23,6 +25,9 @@ pub fn objects_after(
     let rows: Vec<(JobId, String, Option<i64>, Option<i64>, Option<String>)> =
         tx.query(&OBJECTS, &db::params![batch, after, limit])?;
     let Some(last) = rows.last().map(|row| row.0) else { return Ok(Vec::new()) };
+    if restoring::find_request(tx, batch)?.is_some() {
+        return deliveries(tx, batch, after, limit);
+    }
     let mut replaced: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
     for one in replacing::replaced_by(tx, batch, after..=last, i64::MAX)? {
         replaced.entry(one.by).or_default().push(one.replaces_sentence());
@@ -51,6 +56,37 @@ pub fn objects_after(
             }
         })
         .collect())
+}
+
+/// The same for a batch of restores: what was delivered where.
+fn deliveries(tx: &mut Tx<'_>, batch: i64, after: i64, limit: i64) -> Result<Vec<ObjectLine>> {
+    let found = restoring::deliveries(tx, batch, after, limit)?;
+    let line = |one: Delivery| {
+        let mut notes = vec![format!("to {}", one.place)];
+        if let (Some(bytes), Some(sha256)) = (one.package_bytes, &one.sha256) {
+            notes.push(format!("{bytes} bytes, sha256 {sha256}"));
+        }
+        match (one.removed_at, one.kept_until) {
+            (Some(at), _) => notes.push(format!("removed there {}", show_time(at))),
+            (None, Some(until)) => notes.push(format!("kept there until {}", show_time(until))),
+            (None, None) => {}
+        }
+        let missing = |file: &crate::delivery::feed::MissingFile| {
+            format!("[file_missing] {} is not in it: {}", file.path, file.why)
+        };
+        ObjectLine {
+            job: one.job,
+            subject: one.subject,
+            warnings: one.missing.iter().map(missing).collect(),
+            identifier: one.identifier,
+            version: one.version,
+            state: "delivered".to_string(),
+            bytes: i64::try_from(one.bytes).unwrap_or(i64::MAX),
+            notes,
+            ..ObjectLine::default()
+        }
+    };
+    Ok(found.into_iter().map(line).collect())
 }
 
 /// Where a page of rows ended: jobs come first, then rows that are no jobs.
@@ -246,7 +282,14 @@ pub fn head(tx: &mut Tx<'_>, id: BatchId) -> Result<(Head, Vec<ChangeLine>)> {
         })
         .collect();
     let open = if batch.state == BatchState::Pending { 1 } else { batch.open };
+    let is_restore = restoring::find_request(tx, id)?.is_some();
+    let (delivered, incomplete) = match is_restore {
+        true => restoring::delivered_totals(tx, id)?,
+        false => (0, 0),
+    };
     let head = Head {
+        is_restore,
+        incomplete,
         batch: id,
         label: batch.label,
         collection: batch.collection,
@@ -260,7 +303,7 @@ pub fn head(tx: &mut Tx<'_>, id: BatchId) -> Result<(Head, Vec<ChangeLine>)> {
         superseded,
         superseded_same,
         unchanged,
-        bytes,
+        bytes: bytes + delivered,
         problems: batch.error.as_deref().map(told::problems).unwrap_or_default(),
         error: batch.error,
         waits,

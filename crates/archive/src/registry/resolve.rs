@@ -6,7 +6,7 @@ use crate::model::codes::ObjectState;
 use crate::model::error::{Error, Result};
 use crate::model::id::ObjectId;
 use crate::model::identity::{Identity, check_mode};
-use crate::model::item::Mode;
+use crate::model::item::{Mode, stem};
 use db::{FromRow, Row, Statement, Tx, statement};
 use queue::JobId;
 
@@ -22,6 +22,8 @@ pub struct Asked {
     pub mode: Mode,
     pub minted_by: MintedBy,
     pub title: Option<String>,
+    /// Where the package is, if nothing but its name says which object it is.
+    pub place: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -77,10 +79,18 @@ impl FromRow for Found {
 pub fn resolve(tx: &mut Tx<'_>, job: JobId, asked: &Asked) -> Result<Resolved> {
     let mut found = match find(tx, asked)? {
         Some(found) => found,
-        None => match reserve(tx, job, asked)? {
-            Some(found) => found,
-            None => return Ok(Resolved::NeedsIdentifier),
-        },
+        None => {
+            if let Some(restored) = restored(tx, job, asked)? {
+                return Ok(match restored.lock == asked.lock {
+                    true => Resolved::Found(restored),
+                    false => Resolved::Elsewhere(restored.lock),
+                });
+            }
+            match reserve(tx, job, asked)? {
+                Some(found) => found,
+                None => return Ok(Resolved::NeedsIdentifier),
+            }
+        }
     };
     if found.lock != asked.lock {
         return Ok(Resolved::Elsewhere(found.lock));
@@ -244,6 +254,24 @@ fn insert(tx: &mut Tx<'_>, job: JobId, asked: &Asked, identifier: &str) -> Resul
         local_ids: Vec::new(),
         warnings: Vec::new(),
     }))
+}
+
+/// The object that was restored to where the package is, if the package still has every file of it
+/// unchanged. Anything else may be there by now, and is an object of its own.
+fn restored(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Option<Found>> {
+    const RESTORED: Statement = statement!(restores::restored_to);
+    let Some(place) = asked.place.as_deref().filter(|_| asked.mode != Mode::New) else {
+        return Ok(None);
+    };
+    let found: Option<Found> = tx.first(&RESTORED, &db::params![stem(place), &asked.collection])?;
+    let Some(mut found) = found else { return Ok(None) };
+    let counts = classify(tx, job, found.object, true)?;
+    if counts.files_changed + counts.files_absent > 0 {
+        return Ok(None);
+    }
+    // The name of where it was restored to is no name of the object.
+    found.local_ids = local_ids(tx, found.object)?;
+    Ok(Some(found))
 }
 
 /// Records the local ids. Those that decide are the object's own by now, or another deposit was

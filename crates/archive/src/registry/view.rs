@@ -274,6 +274,27 @@ pub fn empty_directories(
     Ok(rows.into_iter().map(|row| row.0).collect())
 }
 
+/// A file of a version.
+pub fn file(tx: &mut Tx<'_>, object: i64, version: i64, path: &str) -> Result<Option<FileView>> {
+    const FILE: Statement = statement!(objects::file_of_version);
+    Ok(tx.first(&FILE, &db::params![object, version, path])?)
+}
+
+/// Refuses a version that an object does not have; without a number it is the current one.
+pub fn check_version(object: &ObjectView, version: Option<i64>) -> Result<i64> {
+    let version = version.unwrap_or(object.version);
+    if (1..=object.version).contains(&version) {
+        return Ok(version);
+    }
+    Err(Error::permanent(
+        "unknown_version",
+        format!(
+            "{} has no version {version}; its versions are 1 to {}",
+            object.identifier, object.version
+        ),
+    ))
+}
+
 /// A page of the files of one version, in the order of their paths.
 pub fn files(
     tx: &mut Tx<'_>,

@@ -18,12 +18,14 @@ pub fn anything_stopped(tx: &mut Tx<'_>) -> Result<bool> {
 /// worker. `None` if all have one, or the batch is over.
 pub fn without_workers(tx: &mut Tx<'_>, batch: &Batch) -> Result<Option<String>> {
     let mut needed: Vec<String> = Vec::new();
-    let pipelines: &[&str] = match batch.state {
-        BatchState::Pending => &[BATCH, INGEST],
-        BatchState::Processing => &[INGEST],
+    let catalog = Catalog::load(tx)?;
+    let own = catalog.pipeline(batch.pipeline)?.name.clone();
+    let pipelines: Vec<&str> = match batch.state {
+        // Only deposits have to be expanded first.
+        BatchState::Pending if own == INGEST => vec![BATCH, INGEST],
+        BatchState::Processing => vec![&own],
         _ => return Ok(None),
     };
-    let catalog = Catalog::load(tx)?;
     for pipeline in pipelines {
         let stages = &catalog.named(pipeline)?.stages;
         needed.extend(stages.iter().map(|stage| format!("{pipeline}/{}", stage.name)));

@@ -4,7 +4,7 @@
 mod style;
 
 use super::words::{
-    all_preserved, class, count, cut, ended, facts, for_reader, headline, one_line, outcome,
+    all_preserved, class, count, cut, done, ended, facts, for_reader, headline, one_line, outcome,
     printable, problem, size, state,
 };
 use super::{
@@ -67,7 +67,7 @@ impl Render for Html {
         let (mood, word) = if all_preserved(head) {
             ("good", "OK".to_string())
         } else if ended(head) {
-            ("bad", "Not everything is preserved".to_string())
+            ("bad", format!("Not everything is {}", done(head)))
         } else {
             ("open", one_line(&state(head)))
         };
@@ -104,9 +104,9 @@ impl Render for Html {
     fn line(&self, line: &Line<'_>, nth: i64, head: &Head, out: &mut dyn Write) -> io::Result<()> {
         let section = line.section();
         if nth == 0 {
-            writeln!(out, "<section>\n<h2>{}</h2>", section.title())?;
+            writeln!(out, "<section>\n<h2>{}</h2>", section.title(head))?;
             if section != Section::Failures {
-                table(out, section.title(), columns(section))?;
+                table(out, section.title(head), columns(section))?;
             }
         }
         let cells = match line {
@@ -129,7 +129,7 @@ impl Render for Html {
         let cut = cut(listed, section.total(head), head);
         match (listed, &cut) {
             (0, None) => return Ok(()),
-            (0, Some(_)) => writeln!(out, "<section>\n<h2>{}</h2>", section.title())?,
+            (0, Some(_)) => writeln!(out, "<section>\n<h2>{}</h2>", section.title(head))?,
             _ if section == Section::Failures => {}
             _ => writeln!(out, "</tbody>\n</table>")?,
         }

@@ -105,7 +105,8 @@ impl Lists {
         let changes = report.changed.iter().map(change);
         lists.list("CHANGED SINCE THE LAST REPORT", head.changed_total, LINES_MAX, changes);
         let objects = report.objects.iter().map(preserved);
-        lists.list("PRESERVED", head.objects_total, OBJECTS_MAX, objects);
+        let title = if head.is_restore { "DELIVERED" } else { "PRESERVED" };
+        lists.list(title, head.objects_total, OBJECTS_MAX, objects);
         lists.warnings(report);
         lists
     }

@@ -52,6 +52,12 @@ pub struct Head {
     /// Of those that succeeded, how many had nothing new.
     pub unchanged: i64,
     pub bytes: i64,
+    /// It is a batch of restores: what succeeded is delivered, where others are preserved.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_restore: bool,
+    /// Of those that were delivered, how many lack files that no store has intact.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub incomplete: i64,
     /// Why the batch as a whole failed, if it did.
     pub error: Option<String>,
     /// Everything that is wrong with what was submitted, where that is why it failed.
@@ -76,6 +82,10 @@ pub struct Head {
     /// Decides which commands the renderings name.
     #[serde(skip)]
     pub reader: Reader,
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// Who reads a report.
@@ -165,7 +175,7 @@ pub struct ObjectLine {
     pub identifier: String,
     pub local_ids: Vec<String>,
     pub version: i64,
-    /// `new version` or `unchanged`.
+    /// `new version`, `unchanged` or `delivered`.
     pub state: String,
     pub files_new: i64,
     pub files_changed: i64,
@@ -175,7 +185,7 @@ pub struct ObjectLine {
     pub stores: Vec<String>,
     /// What was found that is no reason to refuse it.
     pub warnings: Vec<String>,
-    /// What it superseded.
+    /// What it superseded, or where it was delivered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -294,8 +304,9 @@ impl Section {
     }
 
     /// What people call the list.
-    fn title(self) -> &'static str {
+    fn title(self, head: &Head) -> &'static str {
         match self {
+            Section::Objects if head.is_restore => "Delivered objects",
             Section::Failures => "Failures",
             Section::Cancellations => "Cancelled and superseded",
             Section::Changed => "Changed since the last report",

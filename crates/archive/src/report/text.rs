@@ -30,7 +30,7 @@ impl Render for Text {
 
     fn line(&self, line: &Line<'_>, nth: i64, head: &Head, out: &mut dyn Write) -> io::Result<()> {
         if nth == 0 {
-            writeln!(out, "\n{}", line.section().title().to_uppercase())?;
+            writeln!(out, "\n{}", line.section().title(head).to_uppercase())?;
         }
         match line {
             Line::Failure(line) => writeln!(out, "  {}", failure(head, line)),
@@ -50,7 +50,7 @@ impl Render for Text {
     ) -> io::Result<()> {
         let Some(cut) = cut(listed, section.total(head), head) else { return Ok(()) };
         if listed == 0 {
-            writeln!(out, "\n{}", section.title().to_uppercase())?;
+            writeln!(out, "\n{}", section.title(head).to_uppercase())?;
         }
         writeln!(out, "  {cut}")
     }

@@ -70,7 +70,13 @@ pub(super) fn class(head: &Head, line: &FailureLine) -> String {
 pub fn all_preserved(head: &Head) -> bool {
     head.error.is_none()
         && head.submitted > 0
+        && head.incomplete == 0
         && head.succeeded + head.superseded_same == head.submitted
+}
+
+/// What is said of what succeeded.
+pub(super) fn done(head: &Head) -> &'static str {
+    if head.is_restore { "delivered" } else { "preserved" }
 }
 
 /// `4 of 6 objects preserved (1 unchanged), 2 failed`
@@ -80,10 +86,14 @@ pub(super) fn outcome(head: &Head) -> String {
         if head.unchanged > 0 { format!(" ({} unchanged)", head.unchanged) } else { String::new() };
     if head.submitted > 0 && (ended(head) || head.succeeded > 0) {
         parts.push(format!(
-            "{} of {} preserved{unchanged}",
+            "{} of {} {}{unchanged}",
             head.succeeded,
-            count(head.submitted, "object")
+            count(head.submitted, "object"),
+            done(head)
         ));
+    }
+    if head.incomplete > 0 {
+        parts.push(format!("{} of them incomplete", head.incomplete));
     }
     if head.failed > 0 {
         parts.push(format!("{} failed", head.failed));
@@ -95,8 +105,10 @@ pub(super) fn outcome(head: &Head) -> String {
         parts.push(format!("{} superseded", head.superseded));
     }
     if parts.is_empty() {
-        let nothing = if ended(head) { "nothing was preserved" } else { "nothing is done yet" };
-        parts.push(nothing.to_owned());
+        parts.push(match ended(head) {
+            true => format!("nothing was {}", done(head)),
+            false => "nothing is done yet".to_owned(),
+        });
     }
     let problems = head.problems.len();
     if problems > 0 {
@@ -143,7 +155,8 @@ pub(super) fn facts(head: &Head) -> Vec<(&'static str, String)> {
     } else {
         String::new()
     };
-    facts.push(("Preserved", format!("{}{unchanged}", head.succeeded)));
+    let succeeded = if head.is_restore { "Delivered" } else { "Preserved" };
+    facts.push((succeeded, format!("{}{unchanged}", head.succeeded)));
     facts.push(("Failed", head.failed.to_string()));
     facts.push(("Cancelled", (head.cancelled - head.superseded).to_string()));
     if head.superseded > 0 {

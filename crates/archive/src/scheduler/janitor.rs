@@ -67,6 +67,7 @@ pub async fn once(app: &Arc<App>) -> Result<u64> {
         }
         after = last;
     }
+    super::restored::once(app).await?;
     remove_directories(app).await?;
     Ok(done)
 }

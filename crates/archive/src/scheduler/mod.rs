@@ -2,4 +2,5 @@
 
 pub mod janitor;
 pub mod reporting;
+pub mod restored;
 pub mod unsent;

@@ -7,6 +7,7 @@ use crate::model::profile::{Notify, ReportFormat};
 use crate::registry::collection;
 use crate::registry::deposit;
 use crate::registry::messages::{self, Message};
+use crate::registry::restoring;
 use db::{Micros, Statement, Tx, statement};
 use queue::rules::{batch, report};
 use queue::{BatchId, JobId};
@@ -58,7 +59,7 @@ pub async fn once(app: &Arc<App>) -> queue::Result<()> {
 /// Tells of some batches; false if there are no more to tell of.
 fn next_batches(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     for _ in 0..BATCHES_PER_STEP {
-        if !next_batch(tx, mail)? {
+        if !next_batch(tx, mail)? && !next_restore(tx, mail)? {
             return Ok(false);
         }
     }
@@ -75,11 +76,31 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     if tx.execute(&TOLD, &db::params![id, version])? == 0 {
         return Ok(true);
     }
-    let deposit = deposit::find(tx, id)?;
+    let notify = deposit::find(tx, id)?.options.notify;
+    tell(tx, id, version, mail, &notify)?;
+    Ok(true)
+}
+
+/// The same for batches of restores.
+fn next_restore(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
+    const NEXT: Statement = statement!(outbox::restore_to_tell);
+    const TOLD: Statement = statement!(outbox::restore_told);
+    let Some((id, version)) = tx.first::<(i64, i64)>(&NEXT, &[])? else { return Ok(false) };
+    report::announce(tx, id, version)?;
+    if tx.execute(&TOLD, &db::params![id, version])? == 0 {
+        return Ok(true);
+    }
+    let notify = restoring::find_request(tx, id)?.unwrap_or_default().notify;
+    tell(tx, id, version, mail, &notify)?;
+    Ok(true)
+}
+
+/// Puts what is to be said of a batch's report into the outbox.
+fn tell(tx: &mut Tx<'_>, id: i64, version: i64, mail: bool, notify: &[String]) -> Result<()> {
     let batch = batch::load(tx, id)?;
     let collection = batch.collection.clone().unwrap_or_default();
     let profile = collection::find(tx, &collection)?.unwrap_or_default();
-    let mut to = recipients(&deposit.options.notify, &profile.notify);
+    let mut to = recipients(notify, &profile.notify);
     if !mail && !to.is_empty() {
         tracing::warn!(
             batch = id.number(),
@@ -108,7 +129,7 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
         });
         messages::add(tx, Some(id), None, &Message::Callback { collection, body })?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Who gets a report, and with which files. Addresses that came with the deposit get all that any of

@@ -25,6 +25,12 @@ from copies c join objects o on o.id = c.object
 where c.state = 1 and o.state = 1
 group by c.store order by c.store
 
+-- name: copy_found_bad
+-- A file of it was read for something else than a check, and differs. It is due to be checked at once.
+update copies set state = 1, checked_at = $4,
+  fixity_due = case when fixity_due < $4 then fixity_due else $4 end
+where object = $1 and store = $2 and digest = $3
+
 -- name: copy_by_key
 select object from copies where store = $1 and key = $2
 

@@ -62,6 +62,11 @@ from files
 where object = $1 and since <= $2 and (until is null or until >= $2) and path > $3
 order by path limit $4
 
+-- name: file_of_version
+select path, size, sha512, digests, puid, format, since, until, modified
+from files
+where object = $1 and since <= $2 and (until is null or until >= $2) and path = $3
+
 -- name: list_copies
 select store, version, key, digest, files, bytes, stored_at, verified_at, fixity_due, state,
        checked_at, current_read_at

@@ -18,6 +18,15 @@ group by r.batch order by r.batch limit 1
 -- name: batch_told
 update deposits set notified_version = $2 where batch = $1 and notified_version < $2
 
+-- name: restore_to_tell
+select r.batch, max(r.version)
+from queue_reports r join restore_requests d on d.batch = r.batch
+where r.announced = 0
+group by r.batch order by r.batch limit 1
+
+-- name: restore_told
+update restore_requests set told_version = $2 where batch = $1 and told_version < $2
+
 -- name: last_told_review
 select coalesce(max(at), 0) from told_reviews
 

@@ -1,9 +1,11 @@
 //! The stores of a deployment: opened when first needed, each an OCFL storage root.
 
 pub mod content;
+pub mod copies;
+pub mod reading;
 
 use crate::ErrorCode;
-use crate::config::Config;
+use crate::config::{Config, StoreSection, ThawTier};
 use crate::model::error::{Error, Result};
 use futures_util::StreamExt;
 use ocfl::{Classes, Layout, Spec, StorageRoot};
@@ -11,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{LocalOptions, LocalStore, S3Config, S3Store, StorageClass, Store};
+use store::{LocalOptions, LocalStore, S3Config, S3Store, StorageClass, Store, Thaw, ThawSpeed};
 use tokio::sync::Mutex;
 
 /// Where a store is, and how it keeps things.
@@ -28,7 +30,59 @@ pub struct StoreSettings {
     /// How the server encrypts what it keeps, and with which key.
     pub sse: Option<String>,
     pub sse_kms_key_id: Option<String>,
+    /// Restores read from the store with the lowest number that can serve.
+    pub restore_priority: Option<u8>,
+    pub thaw: ThawSettings,
 }
+
+/// How content in cold storage is asked for, and how often is looked whether it is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThawSettings {
+    pub thaw: Thaw,
+    pub look_seconds: u32,
+    /// It is in a class that takes longest.
+    pub is_deep: bool,
+}
+
+impl Default for ThawSettings {
+    fn default() -> ThawSettings {
+        ThawSettings { thaw: Thaw::default(), look_seconds: 900, is_deep: false }
+    }
+}
+
+impl ThawSettings {
+    fn of(section: &StoreSection) -> ThawSettings {
+        let speed = match section.thaw_tier.unwrap_or_default() {
+            ThawTier::Expedited => ThawSpeed::Expedited,
+            ThawTier::Standard => ThawSpeed::Standard,
+            ThawTier::Bulk => ThawSpeed::Bulk,
+        };
+        let usual = ThawSettings::default();
+        ThawSettings {
+            thaw: Thaw { days: section.thaw_days.unwrap_or(usual.thaw.days), speed },
+            look_seconds: section.thaw_look_seconds.unwrap_or(usual.look_seconds),
+            is_deep: section.storage_class.as_deref() == Some("DEEP_ARCHIVE"),
+        }
+    }
+
+    /// How long the store says it takes at most.
+    pub fn hours(self) -> i64 {
+        match (self.thaw.speed, self.is_deep) {
+            (ThawSpeed::Expedited, false) => 1,
+            (ThawSpeed::Expedited | ThawSpeed::Standard, true) => 12,
+            (ThawSpeed::Standard, false) => 5,
+            (ThawSpeed::Bulk, false) => 12,
+            (ThawSpeed::Bulk, true) => 48,
+        }
+    }
+
+    pub fn look_micros(self) -> db::Micros {
+        db::Micros::from(self.look_seconds) * 1_000_000
+    }
+}
+
+/// The `restore_priority` of a store that is given none.
+const RESTORE_PRIORITY: u8 = 50;
 
 impl StoreSettings {
     pub fn is_cold(&self) -> bool {
@@ -101,6 +155,7 @@ impl Stores {
     pub fn configured(config: &Config) -> Stores {
         let settings = config.stores.iter().map(|(name, section)| {
             let section = section.clone();
+            let thaw = ThawSettings::of(&section);
             let settings = StoreSettings {
                 url: section.url,
                 storage_class: section.storage_class,
@@ -108,6 +163,8 @@ impl Stores {
                 concurrency: section.concurrency,
                 sse: section.sse,
                 sse_kms_key_id: section.sse_kms_key_id,
+                restore_priority: section.restore_priority,
+                thaw,
             };
             (name.clone(), settings)
         });
@@ -122,6 +179,22 @@ impl Stores {
     /// Whether a store keeps content in a class that cannot be read at once.
     pub fn is_cold(&self, name: &str) -> bool {
         self.settings.get(name).is_some_and(StoreSettings::is_cold)
+    }
+
+    /// How content of a store is thawed.
+    pub fn thaw_settings(&self, name: &str) -> ThawSettings {
+        self.settings.get(name).map(|settings| settings.thaw).unwrap_or_default()
+    }
+
+    /// The names and addresses of all stores.
+    pub fn places(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.settings.iter().map(|(name, settings)| (name.as_str(), settings.url.as_str()))
+    }
+
+    /// Where a store stands among those that a restore can read from; the lowest goes first.
+    pub fn restore_priority(&self, name: &str) -> u8 {
+        let said = self.settings.get(name).and_then(|settings| settings.restore_priority);
+        said.unwrap_or(RESTORE_PRIORITY)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &String> {

@@ -3,7 +3,7 @@
 use super::Kind;
 use super::tar_sparse::{OldMap, SparseRecords};
 
-pub(crate) const BLOCK_BYTES: usize = 512;
+pub const BLOCK_BYTES: usize = 512;
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
 /// What a header block says by itself.

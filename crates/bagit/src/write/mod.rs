@@ -7,7 +7,7 @@ mod in_place;
 mod ledger;
 mod tag_files;
 mod tar;
-mod tar_blocks;
+pub mod tar_blocks;
 mod update;
 
 pub use archive::create_tar;

@@ -31,7 +31,8 @@ pub struct TarBag<W: Write> {
     payload: Ledger,
     tag_files: Ledger,
     buffer: Vec<u8>,
-    mtime_s: u64,
+    /// Microseconds since 1970.
+    modified: i64,
 }
 
 impl<W: Write> TarBag<W> {
@@ -48,12 +49,12 @@ impl<W: Write> TarBag<W> {
             tag_files: Ledger::new(options.algorithms, Version::V1_0),
             options,
             buffer: vec![0; CHUNK_BYTES],
-            mtime_s: 0,
+            modified: 0,
         };
         let declaration = Declaration::render(Version::V1_0);
         bag.tag_member("bagit.txt", declaration.len() as u64, &mut declaration.as_bytes())?;
         // A bag without files still has a payload directory.
-        let data = directory_header(&format!("{base}/data/"), bag.mtime_s);
+        let data = directory_header(&format!("{base}/data/"), 0);
         bag.writer.write_all(&data).map_err(|e| Error::io(base, e))?;
         Ok(bag)
     }
@@ -61,7 +62,7 @@ impl<W: Write> TarBag<W> {
     /// The time of modification of the members that follow, in seconds since 1970; 0 at first, so
     /// that the same input gives the same archive.
     pub fn set_mtime(&mut self, seconds: u64) {
-        self.mtime_s = seconds;
+        self.modified = i64::try_from(seconds).unwrap_or(0).saturating_mul(1_000_000);
     }
 
     /// Adds a payload file under its path in `data/`. The reader must give exactly `size` bytes;
@@ -108,7 +109,7 @@ impl<W: Write> TarBag<W> {
         }
         let failed = |e| Error::io(path, e);
         let full = format!("{}/{path}", self.base);
-        self.writer.write_all(&file_header(&full, size, self.mtime_s)).map_err(failed)?;
+        self.writer.write_all(&file_header(&full, size, self.modified)).map_err(failed)?;
         let writer = &mut self.writer;
         let mut exact = reader.take(size);
         let (copied, digests) =

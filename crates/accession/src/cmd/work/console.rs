@@ -306,6 +306,9 @@ fn words(one: &Happened, brief: &Brief, catalog: &Catalog) -> Option<String> {
             archive::model::pipelines::REPORT | archive::model::pipelines::CALLBACK => {
                 Some(format!("sent       {name}"))
             }
+            archive::model::pipelines::RESTORE_OBJECT | archive::model::pipelines::RESTORE_FILE => {
+                Some(format!("delivered  {name}"))
+            }
             _ => Some(format!("done       {name}")),
         },
         _ => None,

@@ -39,6 +39,10 @@ pub struct Profile {
     pub fixity_days: u32,
     /// Write the receipt, and later the result, beside packages of drop folders.
     pub results_beside: bool,
+    /// The directory or bucket that restores are delivered to unless they name another place.
+    pub restore_to: Option<String>,
+    /// How long what was delivered there stays; for ever if nothing is said.
+    pub restored_keep_days: Option<u32>,
 }
 
 impl Default for Profile {
@@ -63,6 +67,8 @@ impl Default for Profile {
             checks: Vec::new(),
             fixity_days: 90,
             results_beside: false,
+            restore_to: None,
+            restored_keep_days: None,
         }
     }
 }
@@ -291,8 +297,10 @@ impl Profile {
     pub fn resolve(&mut self, data_dir: &Path) {
         let secret_file = self.callback.as_mut().and_then(|callback| callback.secret_file.as_mut());
         secret_file.into_iter().for_each(|path| *path = data_dir.join(&*path));
-        if let Some(place) = self.bag_profile.as_mut().filter(|place| !place.contains("://")) {
-            *place = data_dir.join(&*place).to_string_lossy().into_owned();
+        for place in [&mut self.bag_profile, &mut self.restore_to] {
+            if let Some(place) = place.as_mut().filter(|place| !place.contains("://")) {
+                *place = data_dir.join(&*place).to_string_lossy().into_owned();
+            }
         }
     }
 

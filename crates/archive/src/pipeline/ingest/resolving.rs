@@ -241,8 +241,10 @@ fn asked(run: &Run<'_>) -> Result<Asked> {
         of_package,
         name: &run.item.name,
     };
+    let identity = said.identity(&run.profile, &collection)?;
     Ok(Asked {
-        identity: said.identity(&run.profile, &collection)?,
+        place: identity.derived.then(|| run.item.place()),
+        identity,
         minted: None,
         lock: run.job.lease.lock.clone(),
         mode: run.item.mode,

@@ -4,6 +4,7 @@
 mod record;
 mod restore;
 
+use super::logs;
 use super::view;
 use super::walk::Outage;
 use crate::ErrorCode;
@@ -169,12 +170,13 @@ async fn one(app: &Arc<App>, place: &Place, path: &str, object: Object) -> Resul
         let scratch = &app.settings.work_space.path;
         versions.push(record::read(store, &object, version, scratch).await?);
     }
+    let logged = logs::read(place, &object).await?;
     let counts = Counts {
         versions: versions.len() as u64,
         files: versions.iter().map(|v| v.files).sum(),
-        events: versions.iter().map(|v| v.events.len() as u64).sum(),
+        events: versions.iter().map(|v| v.events.len() as u64).sum::<u64>() + logged.len() as u64,
     };
-    let facts = Arc::new(Facts { store: store.clone(), object, versions });
+    let facts = Arc::new(Facts { store: store.clone(), object, versions, logged });
     app.db.write(move |tx| restore::restore(tx, &facts)).await?;
     Ok(One::Restored(counts))
 }

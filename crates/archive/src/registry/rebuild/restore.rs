@@ -8,6 +8,7 @@ use crate::model::id::ObjectId;
 use crate::registry::carried::Line;
 use crate::registry::collection;
 use crate::registry::events;
+use crate::registry::logs::LoggedEvent;
 use db::{Micros, Statement, Tx, Value, statement};
 use ocfl::Object;
 use queue::JobId;
@@ -18,6 +19,8 @@ pub(super) struct Facts {
     pub store: String,
     pub object: Arc<Object>,
     pub versions: Vec<Record>,
+    /// Events after the versions were sealed.
+    pub logged: Vec<LoggedEvent>,
 }
 
 pub(super) fn restore(tx: &mut Tx<'_>, facts: &Facts) -> Result<()> {
@@ -187,6 +190,10 @@ fn restore_versions(tx: &mut Tx<'_>, id: ObjectId, facts: &Facts) -> Result<()> 
             events::insert(tx, Some(id), Some(*number), Some(*job), std::slice::from_ref(event))?;
             events::adopt(tx, id, event)?;
         }
+    }
+    for LoggedEvent { event, version, job, .. } in &facts.logged {
+        events::insert(tx, Some(id), *version, *job, std::slice::from_ref(event))?;
+        events::adopt(tx, id, event)?;
     }
     Ok(())
 }

@@ -1,0 +1,12 @@
+//! Restores with the real binary: what goes out is what came in, whatever is wrong with a copy and
+//! whenever a process dies; on SQLite and a local directory, and on PostgreSQL and S3.
+#![allow(clippy::unwrap_used)]
+
+mod buckets;
+mod cat;
+mod damage;
+mod killed;
+mod refused;
+mod round_trips;
+#[path = "../support/mod.rs"]
+mod support;
