@@ -9,6 +9,16 @@ queue::error_codes! {
         Interrupted = "interrupted", "Run it again; the message says what was kept.";
         /// The reader of the output went away.
         ReaderGone = "reader_gone", "Nothing.";
+        /// The version has no file of this path.
+        UnknownFile = "unknown_file", "`accession objects files` lists those it has.";
+        /// A copy could not be read to its end as it should be; what was written is not the file.
+        CopyDamaged = "copy_damaged", "Throw away what was written, and try again: another copy is read then.";
+        /// An address of `--notify` cannot be used.
+        BadAddress = "bad_address", "Correct the address.";
+        /// A list of objects cannot be read.
+        UnreadableList = "unreadable_list", "Name a file of text with one object in each line.";
+        /// A list of objects names none.
+        EmptyList = "empty_list", "Write one object in each line.";
         /// The program contradicts itself.
         Internal = "internal", "Report it as a bug.";
         /// The data directory cannot be used.
@@ -21,8 +31,6 @@ queue::error_codes! {
         NoFilter = "no_filter", "Name a queue, a batch, a code or a target, or say `--all`.";
         /// A line of the input cannot be read.
         BadLine = "bad_line", "Correct the line; nothing was added.";
-        /// The object has no such version.
-        UnknownVersion = "unknown_version", "`accession objects show` lists its versions.";
         /// A collection of this name exists.
         Exists = "exists", "Choose another name, or change it with `accession collection set`.";
         /// The collection is defined in the configuration file.

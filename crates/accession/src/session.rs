@@ -30,13 +30,13 @@ impl From<queue::Error> for Failure {
 
 impl From<archive::Error> for Failure {
     fn from(error: archive::Error) -> Failure {
-        use archive::ErrorCode::{UnknownDeposit, UnknownObject};
+        use archive::ErrorCode::{UnknownDeposit, UnknownObject, UnknownVersion};
         match error {
             archive::Error::Queue(error) => error.into(),
             archive::Error::Output(error) => error.into(),
             other => {
                 let status = match other.own_code() {
-                    Some(UnknownObject | UnknownDeposit) => 1,
+                    Some(UnknownObject | UnknownVersion | UnknownDeposit) => 1,
                     _ if other.is_transient() => 3,
                     _ => 2,
                 };

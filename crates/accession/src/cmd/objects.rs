@@ -4,7 +4,6 @@ mod cat;
 
 use super::app;
 use crate::cli::Global;
-use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::{Edge, parse_moment};

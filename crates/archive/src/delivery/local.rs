@@ -4,7 +4,9 @@
 //! renamed when it is complete and was read again. So what has the name that was asked for is whole,
 //! whenever the process dies.
 
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
+use queue::JobId;
 use rustix::fs::{CWD, RenameFlags};
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -21,7 +23,7 @@ pub struct LocalPlace {
 
 impl LocalPlace {
     /// The place of one job, which it alone owns.
-    pub fn new(path: PathBuf, installation: &str, job: i64) -> LocalPlace {
+    pub fn new(path: PathBuf, installation: &str, job: JobId) -> LocalPlace {
         let installation = &installation[..installation.len().min(8)];
         let name = format!(".accession-restore-{installation}-{job}");
         let holder = parent(&path).join(name);
@@ -100,7 +102,7 @@ fn parent(path: &Path) -> &Path {
 /// The refusal to write over something.
 pub fn taken(path: &Path) -> Error {
     Error::permanent(
-        "destination_exists",
+        ErrorCode::DestinationExists,
         format!(
             "{} is there already, and nothing is ever overwritten; name another place with --to, or move it away and requeue the job",
             path.display()
@@ -113,20 +115,20 @@ pub fn unwritable(path: &Path, error: io::Error) -> Error {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::transient(
-            "destination_full",
+            ErrorCode::DestinationFull,
             format!("there is no room left for {shown}: {error}; free some, the restore goes on where it stopped"),
         )
         .at(format!("destination {shown}")),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::permanent(
-            "destination_denied",
+            ErrorCode::DestinationDenied,
             format!("{shown} cannot be written: {error}; name another place with --to, or change its permissions and requeue the job"),
         ),
         io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput => Error::permanent(
-            "destination_refuses_name",
+            ErrorCode::DestinationRefusesName,
             format!("{shown}: {error}; its file system does not take the name of a file, restore as tar instead"),
         ),
         _ => Error::transient(
-            "destination_unwritable",
+            ErrorCode::DestinationUnwritable,
             format!("{shown} cannot be written: {error}; remove the cause, the restore goes on where it stopped"),
         )
         .at(format!("destination {shown}")),

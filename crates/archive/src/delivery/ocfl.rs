@@ -2,6 +2,7 @@
 
 use super::plan::{Naming, Plan, Selection, Totals};
 use super::{Content, Making, Member};
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
 use crate::stores::copies::{Copies, StoredFile};
 use crate::stores::object_error;
@@ -72,7 +73,7 @@ pub async fn plan(copies: &Copies, selection: Selection) -> Result<Plan> {
         });
     }
     Err(Error::permanent(
-        "no_intact_copy",
+        ErrorCode::NoIntactCopy,
         format!(
             "no store has an intact OCFL object of {}: {}; restore it as a directory or a bag, which have what is left of it",
             copies.object.identifier,

@@ -8,6 +8,7 @@ use super::{Content, MadeFile, Member};
 use crate::app::App;
 use crate::model::error::{Error, Result};
 use crate::model::glob::Patterns;
+use crate::model::id::ObjectId;
 use crate::registry::restoring;
 use crate::registry::view::FileView;
 use crate::stores::copies::StoredFile;
@@ -48,7 +49,7 @@ impl Naming {
 #[derive(Clone)]
 pub struct Selection {
     pub app: Arc<App>,
-    pub object: i64,
+    pub object: ObjectId,
     pub version: i64,
     pub patterns: Patterns,
     /// Files that no store has intact, and files that a made one takes the place of.

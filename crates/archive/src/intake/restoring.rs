@@ -5,9 +5,11 @@ mod destination;
 
 pub use destination::To;
 
+use crate::ErrorCode;
 use crate::app::App;
 use crate::model::error::{Error, Result};
 use crate::model::glob::Patterns;
+use crate::model::id::ObjectId;
 use crate::model::pipelines::{RESTORE_FILE, RESTORE_OBJECT};
 use crate::model::profile::Profile;
 use crate::model::restore::{Arrangement, Container, Order, WantedForm};
@@ -16,8 +18,8 @@ use crate::registry::view::{self, FileView, Filter, ObjectView};
 use crate::registry::{collection, resolve};
 use crate::stores::copies::check_kept;
 use db::Tx;
-use queue::Catalog;
 use queue::rules::batch::{self, Entry, NewBatch};
+use queue::{BatchId, Catalog};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -91,7 +93,7 @@ pub fn prepare(app: &Arc<App>, said: Vec<Said>, wanted: &Wanted) -> Result<Vec<P
     for found in prepared {
         if !named.insert(found.object.id) {
             let message = format!("{} is named twice; name it once", found.object.identifier);
-            problems.push((found.line, Error::permanent("restored_twice", message)));
+            problems.push((found.line, Error::permanent(ErrorCode::RestoredTwice, message)));
             continue;
         }
         let collection = &found.object.collection;
@@ -125,7 +127,7 @@ fn refuse(mut problems: Vec<(Option<u64>, Error)>) -> Result<()> {
                 text.push(format!("{} more", count - LISTED_MAX));
             }
             Err(Error::permanent(
-                "restore_refused",
+                ErrorCode::RestoreRefused,
                 format!("nothing is restored, because of {count} problems:\n{}", text.join("\n")),
             ))
         }
@@ -190,7 +192,7 @@ impl Candidate {
         match matched.iter().position(|matched| !matched) {
             None => Ok(()),
             Some(at) => Err(Error::permanent(
-                "no_file_matches",
+                ErrorCode::NoFileMatches,
                 format!(
                     "version {} of {} has no file that {} matches; `accession objects files {} --version {}` lists those it has",
                     self.version,
@@ -265,14 +267,15 @@ impl Candidate {
     }
 
     fn check(&self, arrangement: Arrangement, wanted: &Wanted) -> Result<()> {
-        let refuse = |code, message: &str| Err(Error::permanent(code, message.to_string()));
+        let refuse =
+            |code: ErrorCode, message: &str| Err(Error::permanent(code, message.to_string()));
         match arrangement {
             Arrangement::Ocfl if wanted.version.is_some() || !wanted.paths.is_empty() => refuse(
-                "ocfl_is_whole",
+                ErrorCode::OcflIsWhole,
                 "an OCFL object has all its versions and files; leave out --version and --path, or restore another form",
             ),
             Arrangement::Files | Arrangement::Ocfl if wanted.metadata => refuse(
-                "metadata_needs_bag",
+                ErrorCode::MetadataNeedsBag,
                 "--metadata adds tag files, which only bags have; add --as bag, or leave it out",
             ),
             _ => Ok(()),
@@ -282,7 +285,7 @@ impl Candidate {
 
 /// The objects of a collection.
 pub fn of_collection(app: &App, name: &str) -> Result<Vec<Said>> {
-    let (mut found, mut after) = (Vec::new(), 0);
+    let (mut found, mut after) = (Vec::new(), ObjectId::default());
     loop {
         let filter = Filter {
             collection: Some(name.to_string()),
@@ -299,7 +302,7 @@ pub fn of_collection(app: &App, name: &str) -> Result<Vec<Said>> {
     match found.is_empty() {
         false => Ok(found),
         true => Err(Error::permanent(
-            "empty_collection",
+            ErrorCode::EmptyCollection,
             format!(
                 "collection `{name}` has no objects; `accession collection list` shows those there are"
             ),
@@ -308,7 +311,7 @@ pub fn of_collection(app: &App, name: &str) -> Result<Vec<Said>> {
 }
 
 /// Accepts orders: from here none of them is lost. All of them are of one kind.
-pub fn accept(app: &App, orders: &[Prepared], wanted: &Wanted, label: &str) -> Result<i64> {
+pub fn accept(app: &App, orders: &[Prepared], wanted: &Wanted, label: &str) -> Result<BatchId> {
     let is_file = orders.iter().all(|one| one.order.container == Container::File);
     let pipeline = if is_file { RESTORE_FILE } else { RESTORE_OBJECT };
     let mut collections: Vec<&str> = orders.iter().map(|one| one.collection.as_str()).collect();
@@ -348,7 +351,7 @@ pub fn accept(app: &App, orders: &[Prepared], wanted: &Wanted, label: &str) -> R
         restoring::insert_request(tx, batch, &request)?;
         Ok::<_, Error>(batch)
     };
-    let end = move |tx: &mut Tx<'_>, batch: i64| {
+    let end = move |tx: &mut Tx<'_>, batch: BatchId| {
         let now = tx.now();
         let catalog = Catalog::load(tx)?;
         batch::fill(tx, &catalog, batch, &last)?;

@@ -372,5 +372,62 @@ queue::error_codes! {
         Io = "io", "Check the path and the disk.";
         /// The run was told to stop.
         Stopped = "stopped", "Nothing: it goes on when a worker runs again.";
+        // Restores.
+        /// The object has no version of this number.
+        UnknownVersion = "unknown_version", "`accession objects versions` lists those it has.";
+        /// No store is recorded to have the object.
+        NoCopy = "no_copy", "`accession registry rebuild` takes in what a store has.";
+        /// The object is reserved for a deposit that is not recorded yet.
+        ObjectReserved = "object_reserved", "Wait until the deposit is recorded.";
+        /// The object was deleted.
+        ObjectDeleted = "object_deleted", "`accession objects events` says when and by whom.";
+        /// No copy has the file with the bytes that the registry knows.
+        NoIntactCopy = "no_intact_copy", "`accession check --content` says what is damaged. The rest can be restored.";
+        /// What is asked for is frozen in cold storage.
+        ContentFrozen = "content_frozen", "Restore it with `accession restore`, which has it thawed.";
+        /// A store gave different bytes for a file when it was read twice.
+        UnsteadyStore = "unsteady_store", "Check the disk or the network of the store. The job is tried again.";
+        /// Copies were found to be bad again and again while a package was written.
+        UnsteadyStores = "unsteady_stores", "`accession check --content` says what is damaged.";
+        /// The restore has problems, which the message lists.
+        RestoreRefused = "restore_refused", "Correct what the message lists, and restore again.";
+        /// The same object would be delivered twice to one place.
+        RestoredTwice = "restored_twice", "Name it once.";
+        /// The collection has no objects.
+        EmptyCollection = "empty_collection", "`accession collection list` shows the collections.";
+        /// The version has no file that the path or the glob matches.
+        NoFileMatches = "no_file_matches", "`accession objects files` lists the files of the object.";
+        /// The destination cannot be understood.
+        BadDestination = "bad_destination", "Name a directory, a file or s3://bucket/prefix.";
+        /// Where to deliver is not said.
+        NoDestination = "no_destination", "Add `--to`, or set `restore_to` of the collection.";
+        /// The destination lies in a store of the archive.
+        DestinationInStore = "destination_in_store", "Name another place with `--to`.";
+        /// A directory cannot be delivered to a bucket, where it would not appear as a whole.
+        NoDirectoryInBucket = "no_directory_in_bucket", "Restore as tar, tar.gz or zip.";
+        /// The destination exists.
+        DestinationExists = "destination_exists", "Name another place with `--to`, or move what is there away and requeue the job.";
+        /// The destination has no room left.
+        DestinationFull = "destination_full", "Make room. The restore goes on where it stopped.";
+        /// The destination may not be written.
+        DestinationDenied = "destination_denied", "Name another place with `--to`, or change its permissions and requeue the job.";
+        /// The file system of the destination does not take the name of a file.
+        DestinationRefusesName = "destination_refuses_name", "Restore as tar.";
+        /// The destination could not be written this time.
+        DestinationUnwritable = "destination_unwritable", "Remove the cause that the message names. The restore goes on where it stopped.";
+        /// The destination does not answer.
+        DestinationDown = "destination_down", "Nothing: the job waits until it is back.";
+        /// What was delivered is not what was sent when it is read again.
+        DeliveryDiffers = "delivery_differs", "Check the disk or the bucket of the destination.";
+        /// A package that was being delivered could not be read to its end.
+        ReadingEnded = "reading_ended", "Nothing: the job is tried again.";
+        /// A delivered package whose time is over cannot be removed.
+        RestoredStays = "restored_stays", "Remove it by hand.";
+        /// An OCFL object is restored as a whole.
+        OcflIsWhole = "ocfl_is_whole", "Leave out `--version` and `--path`, or restore another form.";
+        /// Metadata are added to bags only.
+        MetadataNeedsBag = "metadata_needs_bag", "Add `--as bag`, or leave `--metadata` out.";
+        /// A store refuses to thaw.
+        ThawRefused = "thaw_refused", "Have the store permit it, then requeue the job.";
     }
 }

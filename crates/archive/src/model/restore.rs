@@ -1,5 +1,6 @@
 //! What a restore delivers, in which form and where to.
 
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
 use crate::model::item::Source;
 use crate::model::text::shown_url;
@@ -117,11 +118,14 @@ pub enum Destination {
 impl Destination {
     pub fn of_path(path: &Path) -> Result<Destination> {
         let path = std::path::absolute(path).map_err(|error| {
-            Error::permanent("bad_path", format!("{} cannot be a path: {error}", path.display()))
+            Error::permanent(
+                ErrorCode::BadPath,
+                format!("{} cannot be a path: {error}", path.display()),
+            )
         })?;
         match Source::from_path(&path)? {
             Source::Path(encoded) => Ok(Destination::Path(encoded)),
-            Source::Url(_) => Err(Error::permanent("bad_path", "a path is expected")),
+            Source::Url(_) => Err(Error::permanent(ErrorCode::BadPath, "a path is expected")),
         }
     }
 
@@ -182,7 +186,7 @@ impl Order {
     pub fn parse(payload: Option<&[u8]>) -> Result<Order> {
         serde_json::from_slice(payload.unwrap_or_default()).map_err(|error| {
             Error::permanent(
-                "bad_payload",
+                ErrorCode::BadPayload,
                 format!("the job does not say what to restore: {error}; restore the object again"),
             )
         })

@@ -2,15 +2,17 @@
 
 use crate::model::error::Result;
 use crate::model::event::Event;
+use crate::model::id::ObjectId;
 use crate::premis::{EventType, Role};
 use crate::registry::events;
 use db::{Statement, Tx, statement};
+use queue::JobId;
 
 /// A copy that is not what the registry says.
 #[derive(Debug, Clone)]
 pub struct BadCopy {
     pub installation: String,
-    pub object: i64,
+    pub object: ObjectId,
     pub identifier: String,
     pub store: String,
     /// The digest of the copy's inventory, by which a copy that has become another one is told.
@@ -37,13 +39,14 @@ pub fn record(tx: &mut Tx<'_>, bad: &BadCopy) -> Result<()> {
     }
     let (path, version) = bad.file.clone().unzip();
     let aspect = format!("{} {} {now} {}", bad.store, bad.identifier, bad.key);
-    let event = Event::of(&bad.installation, 0, EventType::FixityCheck, &aspect, now)
-        .outcome("failure")
-        .detail(if bad.is_missing { "missing" } else { "damaged" })
-        .note(format!(
-            "store {}: {} {}; found while it was read for a restore",
-            bad.store, bad.key, bad.fault
-        ))
-        .person(bad.operator.clone(), Role::Operator);
+    let event =
+        Event::of(&bad.installation, JobId::default(), EventType::FixityCheck, &aspect, now)
+            .outcome("failure")
+            .detail(if bad.is_missing { "missing" } else { "damaged" })
+            .note(format!(
+                "store {}: {} {}; found while it was read for a restore",
+                bad.store, bad.key, bad.fault
+            ))
+            .person(bad.operator.clone(), Role::Operator);
     events::insert(tx, Some(bad.object), version, None, &[Event { path, ..event }])
 }

@@ -7,6 +7,7 @@ use crate::model::event::Event;
 use crate::stores::{Place, object_error};
 use futures_util::TryStreamExt;
 use ocfl::Object;
+use queue::JobId;
 use serde::{Deserialize, Serialize};
 use store::{ErrorKind, Kind, join, list_all};
 
@@ -20,14 +21,14 @@ pub struct LoggedEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub job: Option<i64>,
+    pub job: Option<JobId>,
 }
 
 /// Larger files in `logs/` are none of ours.
 const BYTES_MAX: usize = 64 * 1024;
 
 impl LoggedEvent {
-    pub fn new(event: Event, version: Option<i64>, job: Option<i64>) -> LoggedEvent {
+    pub fn new(event: Event, version: Option<i64>, job: Option<JobId>) -> LoggedEvent {
         let time = jiff::Timestamp::from_microsecond(event.at);
         let time = time.map(|at| at.to_string()).unwrap_or_default();
         LoggedEvent { event, time, version, job }

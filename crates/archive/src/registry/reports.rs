@@ -59,7 +59,12 @@ pub fn objects_after(
 }
 
 /// The same for a batch of restores: what was delivered where.
-fn deliveries(tx: &mut Tx<'_>, batch: i64, after: i64, limit: i64) -> Result<Vec<ObjectLine>> {
+fn deliveries(
+    tx: &mut Tx<'_>,
+    batch: BatchId,
+    after: JobId,
+    limit: i64,
+) -> Result<Vec<ObjectLine>> {
     let found = restoring::deliveries(tx, batch, after, limit)?;
     let line = |one: Delivery| {
         let mut notes = vec![format!("to {}", one.place)];

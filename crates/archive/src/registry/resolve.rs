@@ -258,7 +258,7 @@ fn insert(tx: &mut Tx<'_>, job: JobId, asked: &Asked, identifier: &str) -> Resul
 
 /// The object that was restored to where the package is, if the package still has every file of it
 /// unchanged. Anything else may be there by now, and is an object of its own.
-fn restored(tx: &mut Tx<'_>, job: i64, asked: &Asked) -> Result<Option<Found>> {
+fn restored(tx: &mut Tx<'_>, job: JobId, asked: &Asked) -> Result<Option<Found>> {
     const RESTORED: Statement = statement!(restores::restored_to);
     let Some(place) = asked.place.as_deref().filter(|_| asked.mode != Mode::New) else {
         return Ok(None);

@@ -4,11 +4,13 @@ use crate::delivery::feed::MissingFile;
 use crate::delivery::plan::{MadeRecord, Totals};
 use crate::model::error::Result;
 use crate::model::event::Event;
+use crate::model::id::ObjectId;
 use crate::model::item::stem;
 use crate::model::restore::Order;
 use crate::premis::{EventType, Role};
 use crate::registry::events;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
+use queue::{BatchId, JobId};
 use serde::{Deserialize, Serialize};
 
 /// What was asked for in a batch.
@@ -19,7 +21,7 @@ pub struct Request {
     pub notify: Vec<String>,
 }
 
-pub fn insert_request(tx: &mut Tx<'_>, batch: i64, request: &Request) -> Result<()> {
+pub fn insert_request(tx: &mut Tx<'_>, batch: BatchId, request: &Request) -> Result<()> {
     const INSERT: Statement = statement!(restores::insert_restore_request);
     let text = serde_json::json!(request).to_string();
     tx.send(&INSERT, &db::params![batch, &text])?;
@@ -27,7 +29,7 @@ pub fn insert_request(tx: &mut Tx<'_>, batch: i64, request: &Request) -> Result<
 }
 
 /// What was asked for, if the batch is one of restores.
-pub fn find_request(tx: &mut Tx<'_>, batch: i64) -> Result<Option<Request>> {
+pub fn find_request(tx: &mut Tx<'_>, batch: BatchId) -> Result<Option<Request>> {
     const FIND: Statement = statement!(restores::find_restore_request);
     let found: Option<(String,)> = tx.first(&FIND, &db::params![batch])?;
     Ok(found.map(|(text,)| serde_json::from_str(&text).unwrap_or_default()))
@@ -65,9 +67,9 @@ impl Package {
 /// A package on its way out, or delivered.
 #[derive(Debug, Clone)]
 pub struct Restore {
-    pub job: i64,
-    pub batch: Option<i64>,
-    pub object: i64,
+    pub job: JobId,
+    pub batch: Option<BatchId>,
+    pub object: ObjectId,
     pub version: i64,
     pub place: String,
     pub order: Order,
@@ -99,7 +101,7 @@ impl FromRow for Restore {
     }
 }
 
-pub fn find(tx: &mut Tx<'_>, job: i64) -> Result<Option<Restore>> {
+pub fn find(tx: &mut Tx<'_>, job: JobId) -> Result<Option<Restore>> {
     const FIND: Statement = statement!(restores::find_restore);
     Ok(tx.first(&FIND, &db::params![job])?)
 }
@@ -183,7 +185,7 @@ pub fn event(installation: &str, restore: &Restore, order: &Order, at: Micros) -
 }
 
 /// Says that nothing of a restore is left but what was delivered.
-pub fn cleaned(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
+pub fn cleaned(tx: &mut Tx<'_>, job: JobId) -> queue::Result<()> {
     const CLEANED: Statement = statement!(restores::restore_cleaned);
     const THAWS: Statement = statement!(restores::forget_thaws);
     tx.send(&THAWS, &db::params![job])?;
@@ -195,7 +197,7 @@ pub fn cleaned(tx: &mut Tx<'_>, job: i64) -> queue::Result<()> {
 /// A page of the empty directories of a version, and when they were last changed.
 pub fn empty_directories(
     tx: &mut Tx<'_>,
-    object: i64,
+    object: ObjectId,
     version: i64,
     after: &str,
     limit: i64,
@@ -206,9 +208,9 @@ pub fn empty_directories(
 
 /// A restore that begins.
 pub(crate) fn begin(
-    job: i64,
-    batch: Option<i64>,
-    object: i64,
+    job: JobId,
+    batch: Option<BatchId>,
+    object: ObjectId,
     order: &Order,
     now: Micros,
 ) -> Restore {
@@ -230,7 +232,7 @@ pub(crate) fn begin(
 /// A delivery as people are told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Delivery {
-    pub job: i64,
+    pub job: JobId,
     /// What people call the object.
     pub subject: String,
     pub identifier: String,
@@ -274,13 +276,18 @@ impl FromRow for Delivery {
 }
 
 /// The bytes that were delivered of a batch, and how many of its packages lack files.
-pub fn delivered_totals(tx: &mut Tx<'_>, batch: i64) -> Result<(i64, i64)> {
+pub fn delivered_totals(tx: &mut Tx<'_>, batch: BatchId) -> Result<(i64, i64)> {
     const TOTALS: Statement = statement!(restores::delivered_totals);
     Ok(tx.one(&TOTALS, &db::params![batch])?)
 }
 
 /// A page of what was delivered of a batch.
-pub fn deliveries(tx: &mut Tx<'_>, batch: i64, after: i64, limit: i64) -> Result<Vec<Delivery>> {
+pub fn deliveries(
+    tx: &mut Tx<'_>,
+    batch: BatchId,
+    after: JobId,
+    limit: i64,
+) -> Result<Vec<Delivery>> {
     const LIST: Statement = statement!(restores::list_restores);
     Ok(tx.query(&LIST, &db::params![batch, after, limit])?)
 }
@@ -289,11 +296,11 @@ pub fn deliveries(tx: &mut Tx<'_>, batch: i64, after: i64, limit: i64) -> Result
 /// failed, if they did.
 pub fn left_over(
     tx: &mut Tx<'_>,
-    after: i64,
+    after: JobId,
     limit: i64,
 ) -> Result<Vec<(Restore, Option<Micros>)>> {
     const LEFT: Statement = statement!(restores::uncleaned_restores);
-    let rows: Vec<(i64, Option<Micros>)> = tx.query(&LEFT, &db::params![after, limit])?;
+    let rows: Vec<(JobId, Option<Micros>)> = tx.query(&LEFT, &db::params![after, limit])?;
     let mut found = Vec::with_capacity(rows.len());
     for (job, failed_at) in rows {
         found.extend(find(tx, job)?.map(|restore| (restore, failed_at)));
@@ -305,7 +312,7 @@ pub fn left_over(
 pub fn expired(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Restore>> {
     const EXPIRED: Statement = statement!(restores::expired_restores);
     let now = tx.now();
-    let rows: Vec<(i64,)> = tx.query(&EXPIRED, &db::params![now, limit])?;
+    let rows: Vec<(JobId,)> = tx.query(&EXPIRED, &db::params![now, limit])?;
     let mut found = Vec::with_capacity(rows.len());
     for (job,) in rows {
         found.extend(find(tx, job)?);
@@ -314,7 +321,7 @@ pub fn expired(tx: &mut Tx<'_>, limit: i64) -> Result<Vec<Restore>> {
 }
 
 /// Says that the archive has removed what it delivered.
-pub fn removed(tx: &mut Tx<'_>, job: i64) -> Result<()> {
+pub fn removed(tx: &mut Tx<'_>, job: JobId) -> Result<()> {
     const REMOVED: Statement = statement!(restores::restore_removed);
     let now = tx.now();
     tx.send(&REMOVED, &db::params![job, now])?;

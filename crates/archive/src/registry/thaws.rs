@@ -2,6 +2,7 @@
 
 use crate::model::error::Result;
 use db::{FromRow, Micros, Row, Statement, Tx, Value, statement};
+use queue::JobId;
 
 /// A file that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,13 +29,13 @@ impl FromRow for AskedThaw {
 }
 
 /// Everything that a job has asked for.
-pub fn of_job(tx: &mut Tx<'_>, job: i64) -> Result<Vec<AskedThaw>> {
+pub fn of_job(tx: &mut Tx<'_>, job: JobId) -> Result<Vec<AskedThaw>> {
     const LIST: Statement = statement!(restores::thaws_of_job);
     Ok(tx.query(&LIST, &db::params![job])?)
 }
 
 /// Records what was asked for, and what is ready by now.
-pub fn record(tx: &mut Tx<'_>, job: i64, thaws: &[AskedThaw]) -> queue::Result<()> {
+pub fn record(tx: &mut Tx<'_>, job: JobId, thaws: &[AskedThaw]) -> queue::Result<()> {
     const RECORD: Statement = statement!(restores::record_thaw);
     let now = tx.now();
     for thaw in thaws {

@@ -275,7 +275,12 @@ pub fn empty_directories(
 }
 
 /// A file of a version.
-pub fn file(tx: &mut Tx<'_>, object: i64, version: i64, path: &str) -> Result<Option<FileView>> {
+pub fn file(
+    tx: &mut Tx<'_>,
+    object: ObjectId,
+    version: i64,
+    path: &str,
+) -> Result<Option<FileView>> {
     const FILE: Statement = statement!(objects::file_of_version);
     Ok(tx.first(&FILE, &db::params![object, version, path])?)
 }
@@ -287,7 +292,7 @@ pub fn check_version(object: &ObjectView, version: Option<i64>) -> Result<i64> {
         return Ok(version);
     }
     Err(Error::permanent(
-        "unknown_version",
+        ErrorCode::UnknownVersion,
         format!(
             "{} has no version {version}; its versions are 1 to {}",
             object.identifier, object.version

@@ -85,7 +85,7 @@ fn next_batch(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
 fn next_restore(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
     const NEXT: Statement = statement!(outbox::restore_to_tell);
     const TOLD: Statement = statement!(outbox::restore_told);
-    let Some((id, version)) = tx.first::<(i64, i64)>(&NEXT, &[])? else { return Ok(false) };
+    let Some((id, version)) = tx.first::<(BatchId, i64)>(&NEXT, &[])? else { return Ok(false) };
     report::announce(tx, id, version)?;
     if tx.execute(&TOLD, &db::params![id, version])? == 0 {
         return Ok(true);
@@ -96,7 +96,7 @@ fn next_restore(tx: &mut Tx<'_>, mail: bool) -> Result<bool> {
 }
 
 /// Puts what is to be said of a batch's report into the outbox.
-fn tell(tx: &mut Tx<'_>, id: i64, version: i64, mail: bool, notify: &[String]) -> Result<()> {
+fn tell(tx: &mut Tx<'_>, id: BatchId, version: i64, mail: bool, notify: &[String]) -> Result<()> {
     let batch = batch::load(tx, id)?;
     let collection = batch.collection.clone().unwrap_or_default();
     let profile = collection::find(tx, &collection)?.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Removes what restores that did not end well have left at their destinations, and what the archive has
 //! delivered to its own place and keeps no longer.
 
+use crate::ErrorCode;
 use crate::app::App;
 use crate::blocking::blocking;
 use crate::delivery::local::LocalPlace;
@@ -9,6 +10,7 @@ use crate::model::restore::{Container, Destination};
 use crate::registry::restoring::{self, Restore};
 use db::Micros;
 use digest::{Sha256, to_hex};
+use queue::JobId;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ const PAGE: i64 = 100;
 
 /// Cleans up what is due.
 pub async fn once(app: &Arc<App>) -> Result<()> {
-    let mut after = 0;
+    let mut after = JobId::default();
     loop {
         let read = move |tx: &mut db::Tx<'_>| {
             Ok::<_, Error>((tx.now(), restoring::left_over(tx, after, PAGE)?))
@@ -33,7 +35,7 @@ pub async fn once(app: &Arc<App>) -> Result<()> {
                 continue;
             }
             if let Err(error) = clean(app, &restore).await {
-                tracing::warn!(job = restore.job, %error, "the janitor could not clean up after the restore; it is tried again");
+                tracing::warn!(job = restore.job.number(), %error, "the janitor could not clean up after the restore; it is tried again");
             }
         }
         after = last;
@@ -41,7 +43,7 @@ pub async fn once(app: &Arc<App>) -> Result<()> {
     let expired = app.db.read(|tx| restoring::expired(tx, PAGE)).await?;
     for restore in expired {
         if let Err(error) = remove(app, &restore).await {
-            tracing::warn!(job = restore.job, %error, "what was restored could not be removed; it is tried again");
+            tracing::warn!(job = restore.job.number(), %error, "what was restored could not be removed; it is tried again");
         }
     }
     Ok(())
@@ -93,7 +95,11 @@ async fn remove(app: &Arc<App>, restore: &Restore) -> Result<()> {
         }
     }
     app.db.write(move |tx| restoring::removed(tx, job)).await?;
-    tracing::info!(job, place = restore.place, "what was restored was removed: its time is over");
+    tracing::info!(
+        job = job.number(),
+        place = restore.place,
+        "what was restored was removed: its time is over"
+    );
     Ok(())
 }
 
@@ -101,7 +107,7 @@ async fn remove(app: &Arc<App>, restore: &Restore) -> Result<()> {
 fn remove_local(path: &Path, container: Container, sha256: Option<&str>) -> Result<()> {
     let unremovable = |error: std::io::Error| {
         Error::transient(
-            "restored_stays",
+            ErrorCode::RestoredStays,
             format!("{} cannot be removed: {error}; remove it by hand", path.display()),
         )
     };
@@ -136,5 +142,5 @@ async fn open(url: &str) -> Result<S3Store> {
 }
 
 fn failed(error: store::Error) -> Error {
-    Error::transient("destination_unwritable", error.to_string())
+    Error::transient(ErrorCode::DestinationUnwritable, error.to_string())
 }

@@ -6,6 +6,7 @@
 
 use super::reading::{FileReader, ReadError};
 use super::{Place, object_error};
+use crate::ErrorCode;
 use crate::app::App;
 use crate::model::codes::{CopyState, ObjectState};
 use crate::model::error::{Error, Result};
@@ -64,7 +65,7 @@ pub(super) struct RankedCopy {
 /// Why a copy as a whole cannot be read.
 #[derive(Debug, Clone)]
 pub(super) struct Unusable {
-    pub code: &'static str,
+    pub code: ErrorCode,
     pub message: String,
     /// Whether it may pass, and the breaker that it concerns.
     pub target: Option<String>,
@@ -76,7 +77,7 @@ pub(super) struct Unusable {
 impl Unusable {
     pub fn of(store: &str, error: &Error) -> Unusable {
         Unusable {
-            code: error.code(),
+            code: error.own_code().unwrap_or(ErrorCode::Io),
             message: error.to_string(),
             target: Some(super::target(store)),
             is_transient: error.is_transient(),
@@ -147,7 +148,7 @@ impl Copies {
         });
         if ranked.is_empty() {
             return Err(Error::permanent(
-                "no_copy",
+                ErrorCode::NoCopy,
                 format!(
                     "no store is recorded to have {}; `accession registry rebuild` takes in what a store has",
                     object.identifier
@@ -272,13 +273,13 @@ pub fn check_kept(object: &ObjectView) -> Result<()> {
     match object.state {
         ObjectState::Active => Ok(()),
         ObjectState::Reserved => Err(Error::permanent(
-            "object_reserved",
+            ErrorCode::ObjectReserved,
             format!(
                 "{identifier} is reserved for a deposit that is not recorded yet; `accession jobs list ingest` shows how far it is"
             ),
         )),
         ObjectState::Deleted => Err(Error::permanent(
-            "object_deleted",
+            ErrorCode::ObjectDeleted,
             format!(
                 "{identifier} was deleted; `accession objects events {identifier}` says when and by whom"
             ),

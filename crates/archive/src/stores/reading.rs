@@ -6,6 +6,7 @@
 use super::content::{ContentState, Fault, Method, Referred, look};
 use super::copies::{Copies, RankedCopy, StoredFile, Unusable};
 use super::{Place, store_error};
+use crate::ErrorCode;
 use crate::model::error::{Error, Result};
 use crate::registry::bad_copy::{self, BadCopy};
 use bytes::{Bytes, BytesMut};
@@ -44,8 +45,8 @@ impl From<Error> for ReadError {
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Error {
         match error {
-            ReadError::Damaged(message) => Error::permanent("no_intact_copy", message),
-            ReadError::Frozen(message) => Error::permanent("content_frozen", message),
+            ReadError::Damaged(message) => Error::permanent(ErrorCode::NoIntactCopy, message),
+            ReadError::Frozen(message) => Error::permanent(ErrorCode::ContentFrozen, message),
             ReadError::Failed(error) => error,
         }
     }
@@ -222,7 +223,7 @@ impl<'a> FileReader<'a> {
                 "store {}: {key} {fault}, and is good when it is read again; check the network and the disks on the way to it",
                 place.name
             );
-            let error = Error::transient("unsteady_store", message).at(place.target());
+            let error = Error::transient(ErrorCode::UnsteadyStore, message).at(place.target());
             self.pass(Trouble::Failed(error));
             return Ok(());
         }

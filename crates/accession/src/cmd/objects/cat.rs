@@ -1,6 +1,7 @@
 //! `accession objects cat`: one file to standard output, compared with its digest on the way.
 
 use super::{app, find};
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::session::os_user;
 use archive::app::App;
@@ -44,7 +45,7 @@ pub fn run(app: &Arc<App>, args: &Args) -> Result<Exit, Failure> {
     });
     let Some(file) = found? else {
         return Err(Failure::not_found(
-            "unknown_file",
+            ErrorCode::UnknownFile,
             format!(
                 "version {version} of {} has no file {}; `accession objects files {} --version {version}` lists those it has",
                 object.identifier, args.path, object.identifier
@@ -70,7 +71,7 @@ async fn write(app: &Arc<App>, object: view::ObjectView, file: &StoredFile) -> R
             Piece::Bytes(bytes) => out.write_all(&bytes)?,
             Piece::Restart => {
                 return Err(Failure::unable(
-                    "copy_damaged",
+                    ErrorCode::CopyDamaged,
                     format!(
                         "a copy of {} could not be read to its end as it should be, so what was written is not the file; try again: another copy is read then",
                         file.path

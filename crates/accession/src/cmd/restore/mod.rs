@@ -6,6 +6,7 @@ use super::app;
 use super::ingest::work_on;
 use super::notify::Timeout;
 use crate::cli::Global;
+use crate::error_code::ErrorCode;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::os_user;
@@ -13,6 +14,7 @@ use archive::app::App;
 use archive::intake::restoring::{self, Prepared, Said, To, Wanted};
 use archive::model::restore::WantedForm;
 use archive::stores::copies::Copies;
+use queue::BatchId;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,8 +80,9 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         false => app::open(global, db::Options::default())?,
     };
     for address in &args.notify {
-        archive::model::mail_address::check_address(address)
-            .map_err(|why| Failure::refused("bad_address", format!("`{address}`: {why}")))?;
+        archive::model::mail_address::check_address(address).map_err(|why| {
+            Failure::refused(ErrorCode::BadAddress, format!("`{address}`: {why}"))
+        })?;
     }
     let said = objects(&app, &args)?;
     let here = std::env::current_dir().ok().filter(|_| !args.enqueue);
@@ -111,7 +114,7 @@ fn objects(app: &Arc<App>, args: &Args) -> Result<Vec<Said>, Failure> {
         args.objects.iter().map(|name| Said { name: name.clone(), line: None }).collect();
     if let Some(path) = &args.from {
         let unreadable =
-            |e| Failure::refused("unreadable_list", format!("{}: {e}", path.display()));
+            |e| Failure::refused(ErrorCode::UnreadableList, format!("{}: {e}", path.display()));
         let file = std::fs::File::open(path).map_err(unreadable)?;
         for (number, line) in BufReader::new(file).lines().enumerate() {
             let line = line.map_err(unreadable)?;
@@ -122,7 +125,7 @@ fn objects(app: &Arc<App>, args: &Args) -> Result<Vec<Said>, Failure> {
         }
         if said.is_empty() {
             let message = format!("{} names no object; write one in each line", path.display());
-            return Err(Failure::refused("empty_list", message));
+            return Err(Failure::refused(ErrorCode::EmptyList, message));
         }
     }
     if let Some(collection) = &args.collection {
@@ -143,7 +146,7 @@ fn label(args: &Args, orders: &[Prepared]) -> String {
     }
 }
 
-fn receipt(batch: i64, orders: &[Prepared], global: &Global) -> Result<Exit, Failure> {
+fn receipt(batch: BatchId, orders: &[Prepared], global: &Global) -> Result<Exit, Failure> {
     let bytes: u64 = orders.iter().map(|one| one.bytes).sum();
     if global.json {
         let places: Vec<String> = orders.iter().map(|one| one.order.to.to_string()).collect();

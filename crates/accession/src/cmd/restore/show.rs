@@ -7,6 +7,7 @@ use archive::app::App;
 use archive::model::restore::{Arrangement, Order};
 use archive::registry::reports;
 use archive::registry::restoring::{self, Delivery};
+use queue::JobId;
 use queue::rules::batch::Batch;
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ pub fn form(order: &Order) -> String {
 pub fn result(app: &Arc<App>, batch: &Batch, global: &Global) -> Result<Exit, Failure> {
     let (id, limit) = (batch.id, if global.json { i64::MAX } else { SHOWN as i64 });
     let read: archive::Result<_> = app.db.read_blocking(move |tx| {
-        let deliveries = restoring::deliveries(tx, id, 0, limit)?;
-        Ok((deliveries, reports::failures_after(tx, id, 0, limit)?))
+        let deliveries = restoring::deliveries(tx, id, JobId::default(), limit)?;
+        Ok((deliveries, reports::failures_after(tx, id, JobId::default(), limit)?))
     });
     let (deliveries, failures) = read?;
     let is_whole = deliveries.iter().all(|one| one.missing.is_empty());

@@ -1,5 +1,6 @@
 //! Where packages are delivered: the place that was asked for, or a name in it.
 
+use crate::ErrorCode;
 use crate::app::App;
 use crate::model::error::{Error, Result};
 use crate::model::restore::{Container, Destination};
@@ -21,19 +22,19 @@ impl To {
             Some(("s3", _)) => {
                 crate::transfer::fetch::check_credentials(text)?;
                 store::S3Config::from_url(text).map_err(|error| {
-                    Error::permanent("bad_destination", format!("{text}: {error}"))
+                    Error::permanent(ErrorCode::BadDestination, format!("{text}: {error}"))
                 })?;
                 Ok(To::S3(text.to_string()))
             }
             Some(("file", path)) if path.starts_with('/') => Ok(To::Path(path.into())),
             Some((scheme, _)) if !scheme.contains('/') => Err(Error::permanent(
-                "bad_destination",
+                ErrorCode::BadDestination,
                 format!(
                     "nothing is delivered to {scheme}://; name a directory, a file or s3://bucket/prefix"
                 ),
             )),
             _ if text.is_empty() => Err(Error::permanent(
-                "bad_destination",
+                ErrorCode::BadDestination,
                 "the destination is empty; name a directory, a file or s3://bucket/prefix",
             )),
             _ => Ok(To::Path(text.into())),
@@ -71,7 +72,7 @@ pub fn choose(app: &App, wish: &Wish<'_>, taken: &mut HashSet<String>) -> Result
             Some(here) => Destination::of_path(&here.join(wish.file_name(wish.several)))?,
             None => {
                 return Err(Error::permanent(
-                    "no_destination",
+                    ErrorCode::NoDestination,
                     "it is not said where to deliver; add --to, or set `restore_to` of the collection",
                 ));
             }
@@ -93,7 +94,7 @@ pub fn choose(app: &App, wish: &Wish<'_>, taken: &mut HashSet<String>) -> Result
             };
             if !taken.insert(again.to_string()) {
                 return Err(Error::permanent(
-                    "restored_twice",
+                    ErrorCode::RestoredTwice,
                     format!("{} is named twice; name it once", wish.identifier),
                 ));
             }
@@ -135,7 +136,7 @@ fn local(path: &Path, wish: &Wish<'_>) -> PathBuf {
 fn in_bucket(url: &str, wish: &Wish<'_>) -> Result<Destination> {
     if wish.container == Container::Directory {
         return Err(Error::permanent(
-            "no_directory_in_bucket",
+            ErrorCode::NoDirectoryInBucket,
             "a bucket has no directories that appear as a whole; add --as tar, tar.gz or zip",
         ));
     }
@@ -155,7 +156,7 @@ fn in_bucket(url: &str, wish: &Wish<'_>) -> Result<Destination> {
         _ => (place.trim_end_matches('/'), wish.file_name(true)),
     };
     store::check_key(&key)
-        .map_err(|error| Error::permanent("bad_destination", error.to_string()))?;
+        .map_err(|error| Error::permanent(ErrorCode::BadDestination, error.to_string()))?;
     Ok(Destination::S3 { url: format!("{place}{options}"), key })
 }
 
@@ -190,7 +191,7 @@ fn check(app: &App, destination: &Destination) -> Result<()> {
 
 fn in_store(place: &str, store: &str) -> Error {
     Error::permanent(
-        "destination_in_store",
+        ErrorCode::DestinationInStore,
         format!(
             "{place} lies in store {store}, in which only the archive writes; name another place with --to"
         ),

@@ -2,6 +2,7 @@
 //! asked for. Killed at any point and run again, it delivers and records once.
 
 use super::{Run, Step, making, s3, streams_packages};
+use crate::ErrorCode;
 use crate::blocking::blocking;
 use crate::delivery::local::LocalPlace;
 use crate::delivery::plan::Plan;
@@ -77,7 +78,7 @@ async fn deliver_local(run: &mut Run<'_>, copies: &Copies, place: &LocalPlace) -
             run.restore.package.is_written = false;
             run.save();
             return Err(Error::transient(
-                "delivery_differs",
+                ErrorCode::DeliveryDiffers,
                 format!(
                     "{}: what was written is not what is read again: {what}; it is written once more, check the disk of the destination",
                     run.restore.place
@@ -137,7 +138,7 @@ async fn read_back(run: &Run<'_>, plan: &Plan, path: &Path) -> Result<Found, Fau
     tokio::select! {
         read = read => match read {
             Ok(Err(Fault::Failed(Error::Stopped))) if run.context.stop() == Stop::No => {
-                Err(Fault::Failed(Error::transient("reading_ended", "the package could not be read to its end")))
+                Err(Fault::Failed(Error::transient(ErrorCode::ReadingEnded, "the package could not be read to its end")))
             }
             Ok(read) => read,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),

@@ -1,6 +1,7 @@
 //! Writes a package, and goes on with what an earlier run has written of it.
 
 use super::{Run, Telling, s3, thawing};
+use crate::ErrorCode;
 use crate::blocking::blocking;
 use crate::delivery::bag::{self, BagSpec};
 use crate::delivery::directory::DirectoryWriter;
@@ -73,7 +74,7 @@ pub async fn make(run: &mut Run<'_>) -> Result<Option<Outcome>> {
                 if package.files == 0
                     && let Some(first) = package.missing.first()
                 {
-                    return Err(Error::permanent("no_intact_copy", first.why.clone()));
+                    return Err(Error::permanent(ErrorCode::NoIntactCopy, first.why.clone()));
                 }
                 return Ok(None);
             }
@@ -81,13 +82,13 @@ pub async fn make(run: &mut Run<'_>) -> Result<Option<Outcome>> {
             Written::Frozen(message) => {
                 return match thawing::ask(run, &copies).await? {
                     Some(outcome) => Ok(Some(outcome)),
-                    None => Err(Error::transient("content_frozen", message)),
+                    None => Err(Error::transient(ErrorCode::ContentFrozen, message)),
                 };
             }
             Written::Incomplete(found) if run.order.arrangement == Arrangement::Ocfl => {
                 let why = found.first().map(|file| file.why.clone()).unwrap_or_default();
                 return Err(Error::permanent(
-                    "no_intact_copy",
+                    ErrorCode::NoIntactCopy,
                     format!("{why}; restore it as a directory or a bag, which have the rest"),
                 ));
             }
@@ -96,7 +97,7 @@ pub async fn make(run: &mut Run<'_>) -> Result<Option<Outcome>> {
         }
     }
     Err(Error::transient(
-        "unsteady_stores",
+        ErrorCode::UnsteadyStores,
         "copies of the object were found bad again and again while the package was written; `accession check --content` says what is damaged",
     ))
 }

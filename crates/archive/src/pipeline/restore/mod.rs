@@ -20,7 +20,7 @@ use crate::registry::restoring::{self, Restore};
 use crate::registry::view::{self, ObjectView};
 use crate::stores::copies::{Copies, check_kept};
 use queue::runtime::{Context, Handler, Stop};
-use queue::{Claimed, Outcome, StageSettings};
+use queue::{Claimed, JobId, Outcome, StageSettings};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    pub fn id(&self) -> i64 {
+    pub fn id(&self) -> JobId {
         self.job.lease.job
     }
 

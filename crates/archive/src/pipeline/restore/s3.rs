@@ -2,6 +2,7 @@
 
 use super::making::written;
 use super::{Run, Telling};
+use crate::ErrorCode;
 use crate::delivery::feed::{self, Written};
 use crate::delivery::plan::Plan;
 use crate::delivery::sink::{ChannelSink, GzipSink, Sent};
@@ -22,7 +23,7 @@ const SENDING: &str = "sending";
 
 async fn open(run: &Run<'_>) -> Result<(S3Store, String)> {
     let Destination::S3 { url, key } = &run.order.to else {
-        return Err(Error::permanent("bad_payload", "the destination is not a bucket"));
+        return Err(Error::permanent(ErrorCode::BadPayload, "the destination is not a bucket"));
     };
     let config = S3Config::from_url(url).map_err(|error| failed(run, error))?;
     let store = S3Store::connect(config, None).await.map_err(|error| failed(run, error))?;
@@ -34,21 +35,21 @@ fn failed(run: &Run<'_>, error: store::Error) -> Error {
     let target = run.order.to.target();
     match error.kind() {
         ErrorKind::PreconditionFailed => Error::permanent(
-            "destination_exists",
+            ErrorCode::DestinationExists,
             format!(
                 "{} is there already, and nothing is ever overwritten; name another place with --to, or remove it and requeue the job",
                 run.order.to
             ),
         ),
         ErrorKind::Unavailable | ErrorKind::Throttled => {
-            Error::down("destination_down", message, target)
+            Error::down(ErrorCode::DestinationDown, message, target)
         }
-        ErrorKind::NoSpace => Error::transient("destination_full", message).at(target),
+        ErrorKind::NoSpace => Error::transient(ErrorCode::DestinationFull, message).at(target),
         ErrorKind::Denied
         | ErrorKind::NotFound
         | ErrorKind::InvalidKey
-        | ErrorKind::Unsupported => Error::permanent("destination_denied", message),
-        _ => Error::transient("destination_unwritable", message).at(target),
+        | ErrorKind::Unsupported => Error::permanent(ErrorCode::DestinationDenied, message),
+        _ => Error::transient(ErrorCode::DestinationUnwritable, message).at(target),
     }
 }
 
@@ -74,7 +75,7 @@ pub async fn write(run: &mut Run<'_>, copies: &Copies, plan: &Plan) -> Result<Wr
         Container::File => Box::new(super::making::OneFile { sink }),
         Container::Directory => {
             return Err(Error::permanent(
-                "no_directory_in_bucket",
+                ErrorCode::NoDirectoryInBucket,
                 "a bucket has no directories that appear as a whole; restore as tar, tar.gz or zip",
             ));
         }
@@ -111,8 +112,11 @@ pub async fn write(run: &mut Run<'_>, copies: &Copies, plan: &Plan) -> Result<Wr
         (Err(error), _) if error.kind() != ErrorKind::Body => return Err(failed(run, error)),
         (put, done) => {
             let done = written(done, |error| {
-                Error::transient("destination_unwritable", format!("{}: {error}", run.order.to))
-                    .at(run.order.to.target())
+                Error::transient(
+                    ErrorCode::DestinationUnwritable,
+                    format!("{}: {error}", run.order.to),
+                )
+                .at(run.order.to.target())
             })?;
             if let (Err(error), Written::Complete(_)) = (put, &done) {
                 return Err(failed(run, error));
@@ -148,7 +152,7 @@ pub async fn verify(run: &mut Run<'_>) -> Result<()> {
         return Ok(());
     }
     Err(Error::permanent(
-        "delivery_differs",
+        ErrorCode::DeliveryDiffers,
         format!(
             "{}: what is read again is not what was sent; check the bucket, remove the object and requeue the job to `packaging`",
             run.order.to

@@ -4,6 +4,7 @@
 //! Between two looks the job waits without a worker.
 
 use super::{Run, Step};
+use crate::ErrorCode;
 use crate::delivery::plan::Selection;
 use crate::model::error::{Error, Result};
 use crate::model::glob::Patterns;
@@ -163,7 +164,7 @@ async fn ask_portion(
             }
             Err(error) if error.kind() == ErrorKind::Denied => {
                 return Err(Error::permanent(
-                    "thaw_refused",
+                    ErrorCode::ThawRefused,
                     format!(
                         "store {store} refuses to thaw {key}: {error}; let it, then requeue the job"
                     ),
@@ -171,7 +172,7 @@ async fn ask_portion(
             }
             Err(error) => {
                 return Err(Error::permanent(
-                    "thaw_refused",
+                    ErrorCode::ThawRefused,
                     format!("store {store} cannot thaw {key}: {error}"),
                 ));
             }
