@@ -146,6 +146,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("bench queue", "it measures; its answers are for people who compare"),
     ("bench s3", "it measures; its answers are for people who compare"),
     ("completions", "it prints a program for a shell"),
+    ("objects cat", "it prints a file's content"),
     ("ocfl cat", "it prints a file's content"),
     ("registry dump", "it prints lines to compare, of no object"),
 ];

@@ -6,6 +6,7 @@ mod buckets;
 mod cat;
 mod damage;
 mod killed;
+mod ocfl;
 mod refused;
 mod round_trips;
 #[path = "../support/mod.rs"]

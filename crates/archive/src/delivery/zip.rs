@@ -339,7 +339,7 @@ fn dos_time(modified: Option<Micros>) -> (u16, u16) {
     }
     let part = |value: i8| u16::from(value.unsigned_abs());
     let date = year << 9 | part(at.month()) << 5 | part(at.day());
-    let time = part(at.hour()) << 11 | part(at.minute()) << 5 | part(at.second()) / 2;
+    let time = part(at.hour()) << 11 | part(at.minute()) << 5 | (part(at.second()) / 2);
     (date, time)
 }
 
