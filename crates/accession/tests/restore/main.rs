@@ -2,8 +2,10 @@
 //! whenever a process dies; on SQLite and a local directory, and on PostgreSQL and S3.
 #![allow(clippy::unwrap_used)]
 
+mod batches;
 mod buckets;
 mod cat;
+mod cold;
 mod damage;
 mod killed;
 mod ocfl;

@@ -7,6 +7,7 @@
 pub mod answers;
 pub mod disk;
 pub mod invariants;
+pub mod outside;
 pub mod packages;
 #[path = "../../../store/tests/real/mod.rs"]
 pub mod real;

@@ -10,17 +10,109 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::{CredentialSource, Credentials, PutOptions, S3Config, S3Store, Store};
 
 type Hook = Box<dyn FnMut(&str, &str) + Send>;
 
+/// Content in cold storage: what was asked for, and when it can be read. Hours are milliseconds.
+#[derive(Default)]
+pub struct Freezer {
+    /// Everything below `content/` is frozen.
+    pub is_on: AtomicBool,
+    /// How long a thaw takes, and how long what it thawed can be read; 0 for ever.
+    pub thaw_millis: AtomicU64,
+    pub readable_millis: AtomicU64,
+    /// How requests to thaw are refused: 403 or 503.
+    pub refusal: AtomicU16,
+    /// When each key was asked for, by the path of the request.
+    pub asked: Mutex<BTreeMap<String, Vec<Instant>>>,
+}
+
+/// How far a thaw is.
+#[derive(PartialEq)]
+enum Frozen {
+    Cold,
+    Thawing,
+    Readable,
+}
+
+impl Freezer {
+    fn is_frozen(&self, path: &str) -> bool {
+        self.is_on.load(Ordering::SeqCst) && path.contains("/content/")
+    }
+
+    fn state(&self, path: &str) -> Frozen {
+        let asked = self.asked.lock().unwrap();
+        let Some(last) = asked.get(path).and_then(|times| times.last()) else {
+            return Frozen::Cold;
+        };
+        let passed = last.elapsed().as_millis() as u64;
+        let thaw = self.thaw_millis.load(Ordering::SeqCst);
+        let readable = self.readable_millis.load(Ordering::SeqCst);
+        match passed {
+            passed if passed < thaw => Frozen::Thawing,
+            passed if readable == 0 || passed < thaw + readable => Frozen::Readable,
+            _ => Frozen::Cold,
+        }
+    }
+
+    /// The answer to a request for frozen content, if the server behind it must not give its own.
+    fn answer(&self, method: &str, uri: &str) -> Option<hyper::Response<s3s::Body>> {
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        if !self.is_frozen(path) {
+            return None;
+        }
+        match method {
+            "GET" if self.state(path) != Frozen::Readable => {
+                Some(refused(403, "InvalidObjectState"))
+            }
+            "POST" if query.starts_with("restore") => Some(match self.state(path) {
+                _ if self.refusal.load(Ordering::SeqCst) == 403 => refused(403, "AccessDenied"),
+                _ if self.refusal.load(Ordering::SeqCst) == 503 => refused(503, "SlowDown"),
+                Frozen::Thawing => refused(409, "RestoreAlreadyInProgress"),
+                _ => {
+                    let mut asked = self.asked.lock().unwrap();
+                    asked.entry(path.to_string()).or_default().push(Instant::now());
+                    answered(202, String::new())
+                }
+            }),
+            _ => None,
+        }
+    }
+
+    /// What a look at frozen content says of it.
+    fn tell(&self, method: &str, uri: &str, headers: &mut hyper::HeaderMap) {
+        let path = uri.split('?').next().unwrap_or(uri);
+        if method != "HEAD" || !self.is_frozen(path) {
+            return;
+        }
+        headers.insert("x-amz-storage-class", "GLACIER".parse().unwrap());
+        let restore = match self.state(path) {
+            Frozen::Cold => return,
+            Frozen::Thawing => "ongoing-request=\"true\"",
+            Frozen::Readable => "ongoing-request=\"false\"",
+        };
+        headers.insert("x-amz-restore", restore.parse().unwrap());
+    }
+}
+
+fn refused(status: u16, code: &str) -> hyper::Response<s3s::Body> {
+    answered(status, format!("<Error><Code>{code}</Code><Message>{code}</Message></Error>"))
+}
+
+fn answered(status: u16, body: String) -> hyper::Response<s3s::Body> {
+    hyper::Response::builder().status(status).body(s3s::Body::from(body)).unwrap()
+}
+
 /// What tests change while it runs.
 #[derive(Default)]
 pub struct Control {
+    pub freezer: Freezer,
     /// Answered instead of anything else, if it is not 0.
     pub status: AtomicU16,
     /// How long every answer takes.
@@ -101,6 +193,9 @@ impl Server {
                         }
                         let delay = control.delay_millis.load(Ordering::SeqCst);
                         tokio::time::sleep(Duration::from_millis(delay)).await;
+                        if let Some(answer) = control.freezer.answer(&asked.0, &asked.1) {
+                            return Ok(answer);
+                        }
                         match control.status.load(Ordering::SeqCst) {
                             0 => {
                                 if let Some(refused) = strict::refuse(&request) {
@@ -110,8 +205,12 @@ impl Server {
                                 // whoever asked for it was killed.
                                 let call =
                                     async move { service.call(request.map(s3s::Body::from)).await };
-                                let answer = tokio::spawn(call).await.unwrap();
                                 let is_list = asked.1.contains("list-type=2");
+                                let mut answer = tokio::spawn(call).await.unwrap();
+                                if let Ok(answer) = &mut answer {
+                                    let headers = answer.headers_mut();
+                                    control.freezer.tell(&asked.0, &asked.1, headers);
+                                }
                                 if answer.as_ref().is_ok_and(|a| a.status().is_success()) {
                                     control.seen.lock().unwrap().push(asked);
                                 }
