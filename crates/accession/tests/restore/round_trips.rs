@@ -84,6 +84,21 @@ fn every_version_goes_out_in_every_form_as_it_came_in() {
     });
 }
 
+/// `restore X --to out/`, then `ingest out/`, as people type it.
+#[test]
+fn a_slash_at_the_end_makes_no_other_place() {
+    let world = World::local(1);
+    let package = directory(&world.path("letters"), &[("1.txt", "Dear Ann")]);
+    assert_eq!(world.ingest(&package, &[])["state"], "completed");
+    let out = world.path("out/");
+    let answer = restore(&world, "letters", &out, &[]);
+    assert_eq!(answer["state"], "completed", "{answer:#}");
+    for out in [out, world.path("out")] {
+        let report = world.ingest(&out, &[]);
+        assert!(unchanged(&report), "{}: {report:#}", out.display());
+    }
+}
+
 #[test]
 fn a_bag_goes_out_as_the_bag_that_came_in() {
     World::both(|world| {

@@ -123,6 +123,8 @@ impl Destination {
                 format!("{} cannot be a path: {error}", path.display()),
             )
         })?;
+        // A slash at the end makes no other place of it: what is there is recognised when it is deposited.
+        let path: PathBuf = path.components().collect();
         match Source::from_path(&path)? {
             Source::Path(encoded) => Ok(Destination::Path(encoded)),
             Source::Url(_) => Err(Error::permanent(ErrorCode::BadPath, "a path is expected")),
