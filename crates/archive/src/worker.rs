@@ -9,7 +9,7 @@ use crate::pipeline;
 use crate::registry::collection;
 use crate::registry::ingest::FIRST_STAGE;
 use crate::registry::placed;
-use crate::scheduler::{janitor, reporting};
+use crate::scheduler::{drills, janitor, reporting};
 use crate::watch::Poller;
 use db::{Statement, statement};
 use queue::Catalog;
@@ -66,6 +66,7 @@ pub async fn work(
     if background {
         tasks.spawn(reporting::run(app.clone()));
         tasks.spawn(janitor::run(app.clone()));
+        tasks.spawn(drills::run(app.clone()));
     }
     if wanted(WATCHING, WATCHING) {
         for place in app.settings.watches.clone() {

@@ -114,3 +114,40 @@ fn what_a_cancelled_restore_has_written_is_removed() {
         (std::fs::read_dir(world.path("rooms")).unwrap().count() == 0).then_some(())
     });
 }
+
+/// A drill reads a whole object and delivers it nowhere; what it cannot read is for a person to see.
+#[test]
+fn drills_find_what_cannot_be_restored_before_it_is_needed() {
+    World::both(|world| {
+        deposit(world, &["one"], "default");
+        world.configure("[collections.default]\nrestore_drill_days = 7\n");
+        let drills = || {
+            let jobs = world.json(&["jobs", "list", "restore-object"]).remove(0);
+            jobs["jobs"].as_array().unwrap().clone()
+        };
+        let mut worker = world.worker();
+        world.until_some("a drill", || {
+            drills().first().filter(|job| job["status"] == "succeeded").map(|_| ())
+        });
+        worker.kill();
+        let events = world.json(&["objects", "events", "one"]).remove(0);
+        let told = events["events"].as_array().unwrap().iter();
+        let told = told.filter_map(|event| event["detail"].as_str());
+        let found = "restore drill: version 1 as tar: 1 file, 3 bytes";
+        assert_eq!(told.filter(|detail| *detail == found).count(), 1, "{events:#?}");
+        world.work();
+        assert_eq!(drills().len(), 1, "not before a week is over");
+        if world.s3.is_some() {
+            return;
+        }
+        crate::damage::flip(&crate::damage::content(world, "s1", "a.txt"));
+        execute(world, "update restore_drills set at = 1");
+        let mut worker = world.worker();
+        world.until_some("a drill that fails", || {
+            drills().first().filter(|job| job["status"] == "failed").map(|_| ())
+        });
+        worker.kill();
+        let failed = world.json(&["jobs", "failed"]).remove(0);
+        assert_eq!(failed["jobs"][0]["error_code"], "no_intact_copy", "{failed:#}");
+    });
+}

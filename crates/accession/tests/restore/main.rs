@@ -7,6 +7,7 @@ mod buckets;
 mod cat;
 mod cold;
 mod damage;
+mod full;
 mod killed;
 mod ocfl;
 mod refused;

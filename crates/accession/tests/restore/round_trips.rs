@@ -203,7 +203,7 @@ fn a_delivery_is_an_event_of_the_object() {
     let found: Vec<&Value> = events.iter().filter(|e| e["kind"] == "dissemination").collect();
     assert_eq!(found.len(), 1, "{events:#?}");
     assert!(found[0]["note"].as_str().unwrap().contains("out.tar"), "{}", found[0]);
-    assert_eq!(found[0]["detail"], "version 1 as tar: 1 files, 1 bytes");
+    assert_eq!(found[0]["detail"], "version 1 as tar: 1 file, 1 byte");
     let id = found[0]["id"].as_str().unwrap();
     for store in ["s1", "s2"] {
         let kept = tree(&world.path(&format!("data/stores/{store}")));

@@ -151,6 +151,12 @@ pub const SETTINGS: &[Setting] = &[
         36_500,
         "how long what was delivered there stays",
     ),
+    number(
+        "collections.*.restore_drill_days",
+        1,
+        3650,
+        "days between two drills: restores to nowhere",
+    ),
 ];
 
 /// The setting of a key such as `stores.main.url`.

@@ -3,21 +3,26 @@
 use super::writer::{PackageWriter, WriteError};
 use super::{Content, Member, SMALL_BYTES};
 use crate::model::error::{Error, Result};
-use crate::stores::copies::Copies;
+use crate::stores::copies::{Copies, StoredFile};
 use crate::stores::reading::{Piece, ReadError};
 use bytes::Bytes;
-use futures_util::stream::BoxStream;
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-/// Small files that are read ahead of the one that is written.
-const AHEAD: usize = 16;
+/// Small files are read in groups of at most so many files and bytes, and so many groups ahead of the
+/// one that is written.
+const GROUP: usize = 64;
+const GROUP_BYTES: u64 = 4 << 20;
+const GROUPS_AHEAD: usize = 3;
 /// Parts that wait for the writer; each is at most a few mebibytes.
-const PARTS_WAITING: usize = 8;
+const PARTS_WAITING: usize = 4;
 
 /// What the writer is told.
 enum Part {
+    /// Files that were read whole and compared.
+    Whole(Vec<(Member, Bytes)>),
     Begin(Member),
     Bytes(Bytes),
     Restart,
@@ -137,6 +142,13 @@ fn drain(
     let mut current: Option<Member> = None;
     while let Some(part) = parts.blocking_recv() {
         match (part, &current) {
+            (Part::Whole(files), _) => {
+                for (member, bytes) in files {
+                    writer.begin(&member)?;
+                    writer.write(&bytes)?;
+                    writer.end(&member)?;
+                }
+            }
             (Part::Begin(member), _) => {
                 writer.begin(&member)?;
                 current = Some(member);
@@ -150,6 +162,57 @@ fn drain(
         }
     }
     Ok(())
+}
+
+/// Members that are read together.
+enum Group {
+    Small(Vec<Member>),
+    One(Member),
+}
+
+/// A group with what was read of it.
+enum Read {
+    Small(Vec<(Member, Result<Bytes, ReadError>)>),
+    One(Member),
+}
+
+fn stored(member: &Member) -> Option<StoredFile> {
+    match &member.content {
+        Content::Stored(file) => Some(file.clone()),
+        _ => None,
+    }
+}
+
+/// Groups neighbours that are small.
+fn groups(
+    members: impl Stream<Item = Result<Member>> + Send,
+) -> impl Stream<Item = Result<Group>> + Send {
+    let is_small = |member: &Member| matches!(&member.content, Content::Stored(file) if file.size <= SMALL_BYTES);
+    let state = (Box::pin(members), None);
+    stream::try_unfold(state, move |(mut members, next): (_, Option<Member>)| async move {
+        let first = match next {
+            Some(member) => member,
+            None => match members.try_next().await? {
+                Some(member) => member,
+                None => return Ok(None),
+            },
+        };
+        if !is_small(&first) {
+            return Ok(Some((Group::One(first), (members, None))));
+        }
+        let (mut bytes, mut group) = (first.size(), vec![first]);
+        let mut next = None;
+        while group.len() < GROUP {
+            let Some(member) = members.try_next().await? else { break };
+            if !is_small(&member) || bytes + member.size() > GROUP_BYTES {
+                next = Some(member);
+                break;
+            }
+            bytes += member.size();
+            group.push(member);
+        }
+        Ok(Some((Group::Small(group), (members, next))))
+    })
 }
 
 struct Feed<'a> {
@@ -173,38 +236,44 @@ impl Feed<'_> {
             }
             std::future::ready(!is_there)
         });
-        let ahead = wanted.map(|member| async move {
-            let member = member?;
-            let read = match &member.content {
-                Content::Stored(file) if file.size <= SMALL_BYTES => {
-                    Some(copies.read_whole(file).await)
+        let ahead = groups(wanted).map(|group| async move {
+            Ok::<_, Error>(match group? {
+                Group::Small(members) => {
+                    let files: Vec<StoredFile> = members.iter().filter_map(stored).collect();
+                    let read = copies.read_small(&files).await;
+                    Read::Small(members.into_iter().zip(read).collect())
                 }
-                _ => None,
-            };
-            Ok::<_, Error>((member, read))
+                Group::One(member) => Read::One(member),
+            })
         });
-        let mut ahead = ahead.buffered(AHEAD);
-        while let Some((member, read)) = ahead.try_next().await? {
+        let mut ahead = std::pin::pin!(ahead.buffered(GROUPS_AHEAD));
+        while let Some(read) = ahead.try_next().await? {
             if self.observer.is_stopped() {
                 return Err(Error::Stopped.into());
             }
             match read {
-                Some(Ok(bytes)) => self.small(member, bytes).await?,
-                Some(Err(error)) => self.missing(&member, error)?,
-                None => self.large(member).await?,
+                Read::Small(files) => self.small(files).await?,
+                Read::One(member) => self.large(member).await?,
             }
         }
         Ok(())
     }
 
-    async fn small(&mut self, member: Member, bytes: Bytes) -> Result<(), FeedError> {
-        let length = bytes.len() as u64;
-        self.send(Part::Begin(member)).await?;
-        if length > 0 {
-            self.send(Part::Bytes(bytes)).await?;
+    async fn small(
+        &mut self,
+        files: Vec<(Member, Result<Bytes, ReadError>)>,
+    ) -> Result<(), FeedError> {
+        let mut whole = Vec::with_capacity(files.len());
+        for (member, read) in files {
+            match read {
+                Ok(bytes) => {
+                    self.observer.bytes(bytes.len() as u64);
+                    whole.push((member, bytes));
+                }
+                Err(error) => self.missing(&member, error)?,
+            }
         }
-        self.observer.bytes(length);
-        self.send(Part::End).await
+        self.send(Part::Whole(whole)).await
     }
 
     /// A file that is damaged everywhere is left out and named; anything else ends the run.

@@ -61,6 +61,7 @@ impl LocalPlace {
     /// Gives the package its name; never over something that is there.
     pub fn publish(&self) -> Result<()> {
         let from = self.unfinished();
+        make_durable(&from).map_err(|e| unwritable(&self.path, e))?;
         let renamed =
             rustix::fs::renameat_with(CWD, &from, CWD, &self.path, RenameFlags::NOREPLACE);
         match renamed.map_err(io::Error::from) {
@@ -89,6 +90,15 @@ impl LocalPlace {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Of a directory, all files of its file system at once instead of each by itself.
+fn make_durable(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    match file.metadata()?.is_dir() {
+        true => Ok(rustix::fs::syncfs(&file)?),
+        false => file.sync_all(),
     }
 }
 

@@ -18,7 +18,7 @@ pub trait Sink: Write + Send {
     /// Goes back to a mark.
     fn rewind(&mut self, mark: u64) -> Result<(), WriteError>;
 
-    /// Says that nothing follows, and makes it durable.
+    /// Says that nothing follows.
     fn finish(&mut self) -> io::Result<()>;
 }
 
@@ -38,12 +38,16 @@ impl Sink for Box<dyn Sink> {
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A file of this machine.
+/// A file of this machine. It is made durable when it gets its name, so that the disk works while the
+/// package is read again.
 pub struct FileSink {
     file: File,
     buffer: Vec<u8>,
     /// How much of the file is written.
     at: u64,
+    /// Takes the digest of what is written, while that is all that the file has.
+    hasher: Option<Sha256>,
+    written: Arc<Mutex<Option<Sent>>>,
 }
 
 impl FileSink {
@@ -51,7 +55,14 @@ impl FileSink {
     pub fn new(mut file: File, at: u64) -> io::Result<FileSink> {
         file.set_len(at)?;
         file.seek(SeekFrom::Start(at))?;
-        Ok(FileSink { file, buffer: Vec::with_capacity(BUFFER_BYTES), at })
+        let hasher = (at == 0).then(Sha256::new);
+        let buffer = Vec::with_capacity(BUFFER_BYTES);
+        Ok(FileSink { file, buffer, at, hasher, written: Arc::default() })
+    }
+
+    /// What was written once it is finished, if it was written from its beginning in one go.
+    pub fn written(&self) -> Arc<Mutex<Option<Sent>>> {
+        self.written.clone()
     }
 }
 
@@ -62,6 +73,9 @@ impl Write for FileSink {
         }
         match bytes.len() >= BUFFER_BYTES {
             true => {
+                if let Some(hasher) = &mut self.hasher {
+                    hasher.update(bytes);
+                }
                 self.file.write_all(bytes)?;
                 self.at += bytes.len() as u64;
             }
@@ -71,6 +85,9 @@ impl Write for FileSink {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&self.buffer);
+        }
         self.file.write_all(&self.buffer)?;
         self.at += self.buffer.len() as u64;
         self.buffer.clear();
@@ -88,16 +105,21 @@ impl Sink for FileSink {
         self.file.set_len(mark)?;
         self.file.seek(SeekFrom::Start(mark))?;
         self.at = mark;
+        // What was taken back is in the digest.
+        self.hasher = (mark == 0).then(Sha256::new);
         Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
         self.flush()?;
-        self.file.sync_all()
+        let sha256 = self.hasher.take().map(|hasher| digest::to_hex(&hasher.finish()));
+        let written = sha256.map(|sha256| Sent { bytes: self.at, sha256 });
+        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = written;
+        Ok(())
     }
 }
 
-/// What was sent through a [`ChannelSink`].
+/// What was written or sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
     pub bytes: u64,
@@ -173,6 +195,38 @@ impl Sink for ChannelSink {
         let sent = Sent { bytes: self.bytes, sha256: sha256.unwrap_or_default() };
         *self.sent.lock().unwrap_or_else(PoisonError::into_inner) = Some(sent);
         self.send(None)
+    }
+}
+
+/// Forgets what is written, and counts it.
+#[derive(Default)]
+pub struct NullSink {
+    bytes: u64,
+}
+
+impl Write for NullSink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink for NullSink {
+    fn mark(&mut self) -> io::Result<u64> {
+        Ok(self.bytes)
+    }
+
+    fn rewind(&mut self, mark: u64) -> Result<(), WriteError> {
+        self.bytes = mark;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

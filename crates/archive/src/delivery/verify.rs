@@ -160,6 +160,29 @@ fn count_files(root: &Path) -> io::Result<u64> {
     Ok(count)
 }
 
+/// Compares an archive or a file with what was written to it, all of it in one go: every byte of that was
+/// compared with the registry before.
+pub fn whole(
+    path: &Path,
+    (bytes, sha256): (u64, String),
+    progress: Progress<'_>,
+) -> Result<(u64, String), Fault> {
+    let mut reader = Hashing::new(File::open(path)?);
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        match reader.read(&mut buffer)? as u64 {
+            0 => break,
+            read if progress(read) => {}
+            _ => return Err(Error::Stopped.into()),
+        }
+    }
+    let found = reader.finish();
+    match found == (bytes, sha256) {
+        true => Ok(found),
+        false => Err(Fault::Different(format!("it has {} bytes and another sha256", found.0))),
+    }
+}
+
 /// Compares one file that is delivered by itself; its SHA-256.
 pub fn file(
     path: &Path,

@@ -27,6 +27,6 @@ pub trait PackageWriter: Send {
 
     fn end(&mut self, member: &Member) -> Result<(), WriteError>;
 
-    /// Completes the container, and makes it durable.
+    /// Completes the container.
     fn finish(self: Box<Self>) -> Result<(), WriteError>;
 }

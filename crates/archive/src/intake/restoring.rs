@@ -33,6 +33,8 @@ pub struct Wanted {
     /// The place of what names none; none where such a request is refused.
     pub here: Option<std::path::PathBuf>,
     pub metadata: bool,
+    /// They come from a list or a collection, so that the place holds packages however many there are.
+    pub is_list: bool,
     pub by: String,
     pub notify: Vec<String>,
 }
@@ -65,7 +67,7 @@ const ENTRIES: usize = 2000;
 
 /// Finds the objects and says what would be delivered. Everything that is wrong is said at once.
 pub fn prepare(app: &Arc<App>, said: Vec<Said>, wanted: &Wanted) -> Result<Vec<Prepared>> {
-    let several = said.len() > 1;
+    let several = wanted.is_list || said.len() > 1;
     let (mut prepared, mut problems) = (Vec::with_capacity(said.len()), Vec::new());
     let mut profiles: BTreeMap<String, Profile> = BTreeMap::new();
     for portion in said.chunks(PORTION) {

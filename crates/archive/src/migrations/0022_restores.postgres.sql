@@ -38,3 +38,9 @@ create table thaw_requests (
   readable_until bigint,
   primary key (job, store, key)
 );
+
+-- When each collection had its last restore drill.
+create table restore_drills (
+  collection text collate "C" primary key,
+  at bigint not null
+);

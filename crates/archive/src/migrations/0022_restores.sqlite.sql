@@ -38,3 +38,9 @@ create table thaw_requests (
   readable_until integer,
   primary key (job, store, key)
 );
+
+-- When each collection had its last restore drill.
+create table restore_drills (
+  collection text primary key,
+  at integer not null
+);

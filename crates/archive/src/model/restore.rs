@@ -113,6 +113,8 @@ pub enum Destination {
     Path(String),
     /// A key in the place that an S3 URL names.
     S3 { url: String, key: String },
+    /// Nowhere: a drill, which does everything but deliver.
+    Nowhere,
 }
 
 impl Destination {
@@ -134,14 +136,14 @@ impl Destination {
     pub fn path(&self) -> Option<PathBuf> {
         match self {
             Destination::Path(encoded) => Source::Path(encoded.clone()).path(),
-            Destination::S3 { .. } => None,
+            Destination::S3 { .. } | Destination::Nowhere => None,
         }
     }
 
     /// What breakers know it by.
     pub fn target(&self) -> String {
         match self {
-            Destination::Path(_) => format!("destination {self}"),
+            Destination::Path(_) | Destination::Nowhere => format!("destination {self}"),
             Destination::S3 { url, .. } => format!("destination {}", shown_url(url)),
         }
     }
@@ -152,6 +154,7 @@ impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Destination::Path(path) => f.write_str(path),
+            Destination::Nowhere => f.write_str("nowhere"),
             Destination::S3 { url, key } => {
                 let place = url.split(['?', '#']).next().unwrap_or(url);
                 write!(f, "{}/{key}", shown_url(place).trim_end_matches('/'))

@@ -6,7 +6,8 @@ use crate::model::error::Result;
 use crate::model::event::Event;
 use crate::model::id::ObjectId;
 use crate::model::item::stem;
-use crate::model::restore::Order;
+use crate::model::restore::{Destination, Order};
+use crate::model::text::plural;
 use crate::premis::{EventType, Role};
 use crate::registry::events;
 use db::{FromRow, Micros, Row, Statement, Tx, statement};
@@ -164,7 +165,8 @@ pub fn event(installation: &str, restore: &Restore, order: &Order, at: Micros) -
         crate::model::restore::Arrangement::Bag => format!("bag, {}", order.container),
         crate::model::restore::Arrangement::Ocfl => format!("OCFL object, {}", order.container),
     };
-    let detail = format!("{what} as {form}: {files} files, {content_bytes} bytes");
+    let (files, content) = (plural(*files, "file"), plural(*content_bytes, "byte"));
+    let detail = format!("{what} as {form}: {files}, {content}");
     let mut note = format!("delivered to {}", restore.place);
     if let (Some(bytes), Some(sha256)) = (bytes, sha256) {
         note.push_str(&format!("; {bytes} bytes, sha256 {sha256}"));
@@ -173,10 +175,17 @@ pub fn event(installation: &str, restore: &Restore, order: &Order, at: Micros) -
         [] => "success",
         [first, ..] => {
             let path = &first.path;
-            note.push_str(&format!("; {} files are missing, the first: {path}", missing.len()));
+            let count = plural(missing.len() as u64, "file");
+            note.push_str(&format!("; {count} that no store has intact, the first: {path}"));
             "warning"
         }
     };
+    if order.to == Destination::Nowhere {
+        // No one asked for it, and no one got it.
+        return Event::of(installation, restore.job, EventType::Validation, "restore drill", at)
+            .outcome(outcome)
+            .detail(format!("restore drill: {detail}"));
+    }
     Event::of(installation, restore.job, EventType::Dissemination, "", at)
         .outcome(outcome)
         .detail(detail)

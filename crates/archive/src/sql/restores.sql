@@ -75,3 +75,15 @@ order by kept_until limit $2
 
 -- name: restore_removed
 update restores set removed_at = $2 where job = $1
+
+-- name: begin_drill
+-- Two processes may come to it at once: the first does it.
+insert into restore_drills (collection, at) values ($1, $2)
+on conflict (collection) do update set at = excluded.at where restore_drills.at <= $3
+
+-- name: largest_object
+select coalesce(max(id), 0) from objects
+
+-- name: object_for_drill
+select identifier, lock, head from objects
+where collection = $1 and state = 1 and id >= $2 order by id limit 1

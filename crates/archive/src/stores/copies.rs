@@ -8,12 +8,13 @@ use super::reading::{FileReader, ReadError};
 use super::{Place, object_error};
 use crate::ErrorCode;
 use crate::app::App;
+use crate::blocking::blocking;
 use crate::model::codes::{CopyState, ObjectState};
 use crate::model::error::{Error, Result};
 use crate::registry::bad_copy::{self, BadCopy};
 use crate::registry::view::{self, CopyView, FileView, ObjectView};
 use bytes::Bytes;
-use ocfl::{Object, Sealed};
+use ocfl::{Algorithm, Object, Sealed};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
@@ -172,6 +173,53 @@ impl Copies {
     /// The stores that keep their copy in cold storage.
     pub fn is_cold(&self, store: &str) -> bool {
         self.ranked.iter().any(|copy| copy.view.store == store && copy.is_cold)
+    }
+
+    /// Reads many small files whole, each from a copy that has it intact. They are read together from
+    /// the best copy; those that are not as they should be are read one by one, from all copies.
+    pub async fn read_small(&self, files: &[StoredFile]) -> Vec<Result<Bytes, ReadError>> {
+        let together = match self.read_together(files).await {
+            Ok(together) => together,
+            Err(error) => {
+                tracing::debug!(%error, "files are read one by one");
+                Vec::new()
+            }
+        };
+        let mut together = together.into_iter();
+        let mut read = Vec::with_capacity(files.len());
+        for file in files {
+            read.push(match together.next().flatten() {
+                Some(content) => Ok(content),
+                None => self.read_whole(file).await,
+            });
+        }
+        read
+    }
+
+    /// What the best copy has of some files, where that is what it should be.
+    async fn read_together(&self, files: &[StoredFile]) -> Result<Vec<Option<Bytes>>> {
+        let Some(copy) = self.ranked.first().filter(|copy| !copy.is_cold) else {
+            return Ok(Vec::new());
+        };
+        let Ok((place, object)) = self.open(copy).await? else { return Ok(Vec::new()) };
+        let object = Sealed::Object(object);
+        let found: Option<Vec<String>> =
+            files.iter().map(|file| object.find(&file.sha512).map(|content| content.key)).collect();
+        let Some(keys) = found else { return Ok(Vec::new()) };
+        let most = files.iter().map(|file| file.size).max().unwrap_or(0);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let contents = place.root.store().get_batch(keys, most).await;
+        let contents = contents.map_err(|error| object_error(&place.name, error.into()))?;
+        let wanted: Vec<String> = files.iter().map(|file| file.sha512.clone()).collect();
+        let compare = move || {
+            let compare = |(content, wanted): (Option<Bytes>, String)| {
+                let is_same =
+                    |content: &Bytes| Algorithm::Sha512.hex(content).eq_ignore_ascii_case(&wanted);
+                content.filter(is_same)
+            };
+            Ok(contents.into_iter().zip(wanted).map(compare).collect())
+        };
+        blocking(compare).await
     }
 
     /// The copies that can be opened, best first; why the others cannot.

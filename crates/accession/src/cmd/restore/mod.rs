@@ -93,6 +93,7 @@ pub fn run(args: Args, global: &Global) -> Result<Exit, Failure> {
         to: args.to.as_deref().map(To::parse).transpose()?,
         here,
         metadata: args.metadata,
+        is_list: args.from.is_some() || args.collection.is_some(),
         by: os_user(),
         notify: args.notify.clone(),
     };

@@ -43,6 +43,8 @@ pub struct Profile {
     pub restore_to: Option<String>,
     /// How long what was delivered there stays; for ever if nothing is said.
     pub restored_keep_days: Option<u32>,
+    /// How often one object, chosen by chance, is restored to nowhere; never if nothing is said.
+    pub restore_drill_days: Option<u32>,
 }
 
 impl Default for Profile {
@@ -69,6 +71,7 @@ impl Default for Profile {
             results_beside: false,
             restore_to: None,
             restored_keep_days: None,
+            restore_drill_days: None,
         }
     }
 }

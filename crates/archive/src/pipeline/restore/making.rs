@@ -9,7 +9,7 @@ use crate::delivery::feed::{self, MissingFile, PackageError, Written};
 use crate::delivery::local::{LocalPlace, taken, unwritable};
 use crate::delivery::ocfl;
 use crate::delivery::plan::{Naming, Plan, Selection};
-use crate::delivery::sink::{FileSink, GzipSink, Sink};
+use crate::delivery::sink::{FileSink, GzipSink, NullSink, Sent, Sink};
 use crate::delivery::tar::TarWriter;
 use crate::delivery::writer::{PackageWriter, WriteError};
 use crate::delivery::zip::ZipWriter;
@@ -28,7 +28,7 @@ use queue::Outcome;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// How often a package is begun again because something of it had to be taken back.
 const BEGINNINGS_MAX: u32 = 20;
@@ -57,9 +57,22 @@ pub async fn make(run: &mut Run<'_>) -> Result<Option<Outcome>> {
         if package.is_written {
             return Ok(None);
         }
-        let written = match run.local() {
-            Some(place) => write_local(run, &copies, &plan, &place).await?,
-            None => s3::write(run, &copies, &plan).await?,
+        let written = match (run.local(), &run.order.to) {
+            (Some(place), _) => {
+                let (done, sent) = write_local(run, &copies, &plan, &place).await?;
+                let package = &mut run.restore.package;
+                (package.bytes, package.sha256) =
+                    sent.map(|sent| (sent.bytes, sent.sha256)).unzip();
+                done
+            }
+            (None, Destination::Nowhere) => {
+                let writer = Box::new(TarWriter::new(NullSink::default()));
+                let telling = Telling { run, root: None };
+                let done =
+                    feed::write(&copies, plan.members(), writer, needs_all(run), &telling).await;
+                written(done, Error::Output)?
+            }
+            (None, _) => s3::write(run, &copies, &plan).await?,
         };
         match written {
             Written::Complete(found) => {
@@ -146,6 +159,7 @@ fn bag_base(to: &Destination, container: Container) -> String {
             .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
             .unwrap_or_default(),
         Destination::S3 { key, .. } => key.rsplit('/').next().unwrap_or(key).to_string(),
+        Destination::Nowhere => String::new(),
     };
     match stem(&name) {
         "" => "bag/".to_string(),
@@ -214,7 +228,7 @@ async fn write_local(
     copies: &Copies,
     plan: &Plan,
     place: &LocalPlace,
-) -> Result<Written> {
+) -> Result<(Written, Option<Sent>)> {
     let prepared = place.clone();
     blocking(move || prepared.prepare()).await?;
     failpoint("packaging.prepared");
@@ -223,6 +237,12 @@ async fn write_local(
     let is_there = path.symlink_metadata().is_ok();
     let mut members = plan.members();
     let mut telling = Telling { run, root: None };
+    let mut known = None;
+    let mut sink = |file: File, at: u64| {
+        let sink = FileSink::new(file, at).map_err(fault)?;
+        known = Some(sink.written());
+        Ok::<_, Error>(sink)
+    };
     let writer: Box<dyn PackageWriter> = match run.order.container {
         Container::Directory => {
             telling.root = is_there.then(|| path.clone());
@@ -232,24 +252,21 @@ async fn write_local(
             let file = open(&path).map_err(fault)?;
             let (at, skipped) = verified_length(run, plan, &file).await?;
             members = members.skip(usize::try_from(skipped).unwrap_or(usize::MAX)).boxed();
-            Box::new(TarWriter::new(FileSink::new(file, at).map_err(fault)?))
+            Box::new(TarWriter::new(sink(file, at)?))
         }
         Container::TarGz => {
-            let sink = FileSink::new(open(&path).map_err(fault)?, 0).map_err(fault)?;
-            Box::new(TarWriter::new(GzipSink::new(sink)))
+            Box::new(TarWriter::new(GzipSink::new(sink(open(&path).map_err(fault)?, 0)?)))
         }
         Container::Zip => {
-            let sink = FileSink::new(open(&path).map_err(fault)?, 0).map_err(fault)?;
+            let sink = sink(open(&path).map_err(fault)?, 0)?;
             Box::new(ZipWriter::new(sink).map_err(fault)?)
         }
-        Container::File => {
-            let sink = FileSink::new(open(&path).map_err(fault)?, 0).map_err(fault)?;
-            Box::new(OneFile { sink })
-        }
+        Container::File => Box::new(OneFile { sink: sink(open(&path).map_err(fault)?, 0)? }),
     };
-    written(feed::write(copies, members, writer, needs_all(run), &telling).await, |error| {
-        unwritable(&place.path, error)
-    })
+    let done = feed::write(copies, members, writer, needs_all(run), &telling).await;
+    let done = written(done, fault)?;
+    let sent = known.and_then(|known| known.lock().unwrap_or_else(PoisonError::into_inner).take());
+    Ok((done, sent))
 }
 
 /// Sorts out why a package was not written.

@@ -3,6 +3,7 @@
 use super::{Run, Step};
 use crate::blocking::blocking;
 use crate::model::error::{Result, into_queue};
+use crate::model::restore::Destination;
 use crate::registry::{messages, restoring};
 use queue::{Outcome, StageSettings};
 
@@ -27,7 +28,7 @@ impl Step for NotifyingStep {
         let (job, identifier) = (run.id(), run.object.identifier.clone());
         let restore = run.restore.clone();
         run.context.record(move |tx| {
-            if profile.callback.is_some() {
+            if profile.callback.is_some() && restore.order.to != Destination::Nowhere {
                 messages::add_delivery(tx, &collection, &identifier, &restore)
                     .map_err(into_queue)?;
             }
