@@ -427,6 +427,8 @@ queue::error_codes! {
         OcflIsWhole = "ocfl_is_whole", "Leave out `--version` and `--path`, or restore another form.";
         /// Metadata are added to bags only.
         MetadataNeedsBag = "metadata_needs_bag", "Add `--as bag`, or leave `--metadata` out.";
+        /// A restore drill did not go through.
+        DrillFailed = "drill_failed", "Read the message, repair what it names, and restore the object.";
         /// A store refuses to thaw.
         ThawRefused = "thaw_refused", "Have the store permit it, then requeue the job.";
     }

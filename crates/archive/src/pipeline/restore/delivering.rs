@@ -64,7 +64,7 @@ fn end_drill(run: &Run<'_>) -> Result<()> {
     match run.restore.package.missing.as_slice() {
         [] => Ok(()),
         [first, rest @ ..] => Err(Error::permanent(
-            "drill_failed",
+            ErrorCode::DrillFailed,
             format!(
                 "a restore drill could not read {} and {}: {}",
                 first.path,
