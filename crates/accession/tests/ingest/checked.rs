@@ -155,12 +155,12 @@ fn a_copy_that_is_known_to_be_bad_is_named_until_all_of_it_was_read() {
         let package = directory(&world.path("box"), &[("a.txt", "a")]);
         world.ingest(&package, &[]);
         let key = copy(world, 0)["key"].as_str().unwrap().to_string();
-        let root = match &world.s3 {
-            None => PathBuf::from(&world.stores[0].1),
-            Some(s3) => s3.file("bucket", "root"),
+        let key = format!("{key}/v1/content/data/a.txt");
+        let replace = |content: &str| match &world.s3 {
+            None => std::fs::write(Path::new(&world.stores[0].1).join(&key), content).unwrap(),
+            Some(s3) => s3.depositor("bucket").put(&format!("root/{key}"), content),
         };
-        let path = root.join(key).join("v1/content/data/a.txt");
-        std::fs::write(&path, "b").unwrap();
+        replace("b");
         // A listing sees no difference.
         assert!(world.done(&["check"]).contains("agree as far as listings show"));
         assert_eq!(findings(&world.run(&["check", "--content", "--json", "-q"])).len(), 1);
@@ -184,7 +184,7 @@ fn a_copy_that_is_known_to_be_bad_is_named_until_all_of_it_was_read() {
         let text = finding["text"].as_str().unwrap();
         assert!(text.starts_with("1 copy in store s1 is damaged"), "{text}");
 
-        std::fs::write(&path, "a").unwrap();
+        replace("a");
         assert_eq!(world.run(&["check"]).status.code(), Some(1));
         let command = finding["command"].as_str().unwrap().to_string();
         let words: Vec<&str> = command.split(' ').skip(1).collect();
