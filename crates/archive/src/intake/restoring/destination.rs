@@ -240,7 +240,7 @@ mod tests {
     fn packages_in_buckets_are_named_as_asked_or_after_the_object() {
         let place = |url: &str, wish: &Wish<'_>| match in_bucket(url, wish).unwrap() {
             Destination::S3 { url, key } => (url, key),
-            Destination::Path(path) => panic!("{path}"),
+            other => panic!("{other}"),
         };
         let tar = wish(Container::Tar, false);
         for (url, wanted) in [
