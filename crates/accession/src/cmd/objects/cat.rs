@@ -85,7 +85,7 @@ async fn write(app: &Arc<App>, object: view::ObjectView, file: &StoredFile) -> R
     Ok(())
 }
 
-/// What cannot be read is no wrong request.
+/// A file that cannot be read gives the exit status 3: the request itself was right.
 fn failed(error: ReadError) -> Failure {
     let status = 3;
     Failure { status, ..archive::Error::from(error).into() }
